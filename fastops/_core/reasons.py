@@ -122,7 +122,8 @@ REFUSALS = {
             "argument_type",
             "function",
             "an argument has a type that signatures do not support",
-            "pass tensors, arrays, variables, numbers, strings, or structures of these",
+            "pass tensors, arrays, variables, numbers, strings, objects without `__eq__`, "
+            "or structures of these",
         ),
         Reason(
             "argument_converted",
@@ -184,6 +185,13 @@ REFUSALS = {
             "an op calls functions",
             "plans support functions in control flow and in calls only",
         ),
+        Reason(
+            "python_waits",
+            "graph",
+            "a function runs Python, and has nodes that wait for other threads",
+            "the next batch of a dataset, or a function that TensorFlow has not inlined",
+        ),
+        Reason("python_device", "graph", "a function runs Python, and is placed on another device"),
         Reason(
             "function_missing", "graph", "an op calls a function that the context does not have"
         ),
@@ -261,6 +269,12 @@ REFUSALS = {
             "session",
             "an op has a state that belongs to the session",
             "queues, tables, random ops, reference variables",
+        ),
+        Reason(
+            "session_python",
+            "session",
+            "an op runs Python",
+            "the trial of a plan would run it a second time",
         ),
         Reason("written_in_loop", "session", "a variable is written in a graph that has a loop"),
         Reason(

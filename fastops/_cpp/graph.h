@@ -42,9 +42,8 @@ inline absl::Status ExecutedGraphs(const Runtime& runtime, const tensorflow::Nod
   if (library == nullptr) return absl::NotFoundError("the device runs no functions");
   tensorflow::core::RefCountPtr<tensorflow::KernelAndDeviceFunc> function(
       NewFunctionKernel(library, runtime.pflr, std::move(devices), std::move(resources),
-                        library->runner() != nullptr ? library->runner() : context->runner(),
-                        context->GetCollectiveExecutorHandle(), runtime.host, call.op(),
-                        context->AllowSoftPlacement()));
+                        RunnerOf(context, *preferred), context->GetCollectiveExecutorHandle(),
+                        runtime.host, call.op(), context->AllowSoftPlacement()));
   tensorflow::GraphCollector collector;
   TF_RETURN_IF_ERROR(function->Init(/*log_device_placement=*/false, call, &collector, {}));
   tensorflow::mutex_lock lock(collector.mu);

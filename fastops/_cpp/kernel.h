@@ -102,7 +102,7 @@ class PreparedKernel {
   // Fills in all parameters of a computation except its inputs.
   void Describe(tensorflow::OpKernelContext::Params* params) const {
     params->op_kernel = kernel_;
-    params->device = kernel_device_.get();
+    params->device = seen_device_;
     params->input_alloc_attrs = input_attrs_;
     params->output_attr_array = output_attrs_.data();
     params->resource_manager = resource_manager_;
@@ -207,7 +207,7 @@ class PreparedKernel {
     node.set_device(device_->name());
     if (onednn) TF_RETURN_IF_ERROR(ResolveOneDnn(context_.get(), device_, &node));
     library_ = context_->func_lib(device_);
-    runner_ = library_->runner() != nullptr ? library_->runner() : context_->runner();
+    runner_ = RunnerOf(context_.get(), device_);
     TF_RETURN_IF_ERROR(MakeKernel(node, &owner_, &kernel_));
     if (MovesElements(node)) {
       TF_RETURN_IF_ERROR(MakeKernel(WithoutOneDnn(node), &plain_owner_, &plain_));
@@ -222,8 +222,11 @@ class PreparedKernel {
       return absl::UnimplementedError("asynchronous kernel");
     }
     if (kernel_->is_deferred()) return absl::UnimplementedError("deferred kernel");
+    // TensorFlow compares the device that runs a Python function with those of its results.
+    const bool runs_python = RunsPython(node.op());
+    seen_device_ = runs_python ? device_ : kernel_device_.get();
     // Kernels that call functions and asynchronous kernels wait for threads of their own.
-    if (!calls_functions_ && kernel_->AsAsync() == nullptr) {
+    if (!calls_functions_ && kernel_->AsAsync() == nullptr && !runs_python) {
       choice_ = std::make_unique<ThreadChoice>();
       shape_ = FindShape(node.op());
     }
@@ -264,6 +267,10 @@ class PreparedKernel {
     node.set_op(node.op().substr(std::strlen("_Mkl")));
     node.mutable_attr()->erase("_kernel");
     return node;
+  }
+
+  static bool RunsPython(const std::string& op) {
+    return op == "EagerPyFunc" || op == "PyFunc" || op == "PyFuncStateless";
   }
 
   static bool IsIteration(const std::string& op) {
@@ -333,12 +340,13 @@ class PreparedKernel {
   mutable std::atomic<int64_t> primitive_runs_{0};
   Owner owner_;
   Owner plain_owner_;
-  tensorflow::OpKernel* kernel_ = nullptr;  // borrowed from owner_
-  tensorflow::OpKernel* plain_ = nullptr;   // without oneDNN, for small inputs; null if not used
-  tensorflow::Device* const device_;        // borrowed from context_, like the next three
+  tensorflow::OpKernel* kernel_ = nullptr;     // borrowed from owner_
+  tensorflow::OpKernel* plain_ = nullptr;      // without oneDNN, for small inputs; null if not used
+  tensorflow::Device* seen_device_ = nullptr;  // the device as the kernel sees it; borrowed
+  tensorflow::Device* const device_;           // borrowed from context_, like the next three
   tensorflow::ResourceMgr* resource_manager_ = nullptr;
   tensorflow::FunctionLibraryRuntime* library_ = nullptr;
-  std::function<void(std::function<void()>)>* runner_ = nullptr;
+  ThreadRunner* runner_ = nullptr;
   absl::InlinedVector<tensorflow::AllocatorAttributes, 8> input_attrs_;
   absl::InlinedVector<tensorflow::AllocatorAttributes, 4> output_attrs_;
   const int num_outputs_;

@@ -130,7 +130,7 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
     }
     tensorflow::FunctionLibraryRuntime* library = context_->func_lib(device_);
     if (library == nullptr) return false;
-    auto* runner = library->runner() != nullptr ? library->runner() : context_->runner();
+    ThreadRunner* runner = RunnerOf(context_.get(), device_);
     kernel_.reset(new tensorflow::KernelAndDeviceOp(
         /*rendezvous=*/nullptr, /*log_memory=*/false, library, runner,
         context_->GetCollectiveExecutorHandle(), context_->HostCPU()));

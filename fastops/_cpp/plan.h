@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/synchronization/notification.h"
 #include "invariants.h"
 #include "kernel.h"
 #include "placed.h"
@@ -80,7 +81,10 @@ class NativePlan {
   std::vector<int> results;
   std::vector<int> transient;  // slots to empty after a run that failed
   bool conditional = false;    // whether any slot may be dead
-  Times times;                 // sums over the measured runs; guarded by the GIL
+  // Runs the steps in one of TensorFlow's threads. Null: they run in the calling thread. Python
+  // functions may depend on their thread: on locals of the thread, on numpy.errstate, on signals.
+  const ThreadRunner* runner = nullptr;
+  Times times;  // sums over the measured runs; guarded by the GIL
 
   // Makes room for the values of a run.
   void Resize(int num_slots) { constants_.resize(num_slots); }
@@ -139,20 +143,17 @@ class NativePlan {
     }
     {
       ScopedGilRelease gil(release_gil);
-      ScopedFloatMode mode;
-      if (conditional) activation->dead.assign(activation->slots.size(), 0);
-      status = RunSteps(steps, activation.get(), failed);
-      if (status.ok()) {
-        made->reserve(results.size());
-        for (int slot : results) {
-          if (conditional && activation->dead[slot]) {
-            status = absl::InternalError("a result has no value");
-            break;
-          }
-          made->push_back(activation->slots[slot]);
-        }
+      if (runner == nullptr) {
+        status = RunAll(activation.get(), made, failed);
+      } else {
+        FASTOPS_ASSERT(release_gil);  // the other thread takes it
+        absl::Notification done;
+        (*runner)([&] {
+          status = RunAll(activation.get(), made, failed);
+          done.Notify();
+        });
+        done.WaitForNotification();
       }
-      for (int slot : transient) activation->slots[slot] = tensorflow::Tensor();
     }
     activation->times = nullptr;
     idle_.push_back(std::move(activation));
@@ -164,6 +165,25 @@ class NativePlan {
   }
 
  private:
+  // Runs all steps, and takes the results.
+  absl::Status RunAll(Activation* values, Made* made, const NativeStep** failed) const {
+    ScopedFloatMode mode;
+    if (conditional) values->dead.assign(values->slots.size(), 0);
+    absl::Status status = RunSteps(steps, values, failed);
+    if (status.ok()) {
+      made->reserve(results.size());
+      for (int slot : results) {
+        if (conditional && values->dead[slot]) {
+          status = absl::InternalError("a result has no value");
+          break;
+        }
+        made->push_back(values->slots[slot]);
+      }
+    }
+    for (int slot : transient) values->slots[slot] = tensorflow::Tensor();
+    return status;
+  }
+
   static int64_t PrimitiveRuns(const std::vector<NativeStep>& steps) {
     int64_t runs = 0;
     for (const NativeStep& step : steps) {

@@ -7,6 +7,7 @@ from libcpp.vector cimport vector
 from fastops._cpp.kernel cimport PreparedKernel
 from fastops._cpp.options cimport Threads
 from fastops._cpp.placed cimport PlacedKernel
+from fastops._cpp.runtime cimport ThreadRunner
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
@@ -63,6 +64,7 @@ cdef extern from "declarations.h" namespace "fastops":
         vector[int] results
         vector[int] transient
         bool conditional
+        const ThreadRunner* runner
         Times times
         void Resize(int)
         Status Fix(const PreparedKernel&, int) except +

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -76,6 +77,15 @@ struct Runtime {
            context->AllowSoftPlacement() == soft_placement;
   }
 };
+
+// Runs a task in one of the threads in which TensorFlow runs the nodes of graphs.
+using ThreadRunner = std::function<void(std::function<void()>)>;
+
+// The runner that TensorFlow passes to the kernels of a device. The device runs functions.
+inline ThreadRunner* RunnerOf(tensorflow::EagerContext* context, tensorflow::Device* device) {
+  ThreadRunner* runner = context->func_lib(device)->runner();
+  return runner != nullptr ? runner : context->runner();
+}
 
 // The local device of that name; null if there is none.
 inline tensorflow::Device* LocalDevice(const Runtime& runtime, const std::string& name) {

@@ -24,6 +24,10 @@ cdef extern from "declarations.h" namespace "fastops":
         bool Capture(PyObject*, Devices)
         bool Current(PyObject*)
 
+    cdef cppclass ThreadRunner:
+        pass
+
+    ThreadRunner* RunnerOf(EagerContext*, Device*)
     Device* LocalDevice(const Runtime&, const string&)
     bool IsCustom(const Runtime&, const string&)
     bool IsOnlyDevice(const Runtime&, const char*)

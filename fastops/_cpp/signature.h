@@ -12,6 +12,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "arrays.h"
+#include "classes.h"
 #include "dicts.h"
 #include "handle.h"
 #include "opdef.h"
@@ -19,6 +20,13 @@
 #include "tensorflow/core/framework/resource_handle.h"
 
 namespace fastops {
+
+// How a signature takes the instances of a class that it does not know.
+enum class ClassUse : char {
+  kRefused,
+  kIdentity,    // by identity
+  kNamedTuple,  // as a tuple: the items are the fields
+};
 
 // The classes that signatures support, besides Python's own and EagerTensor. Set once, on import.
 struct KnownClasses {
@@ -46,6 +54,10 @@ struct KnownClasses {
   PyObject* copy = nullptr;  // the name of a method of arrays
   // A function that describes an iterator by a string. It returns None for an unsupported iterator.
   PyObject* describe_iterator = nullptr;
+  // Finds out how instances of a class are taken. Sets no exception.
+  ClassUse (*use_of)(PyTypeObject*) = nullptr;
+  // A tuple of names of attributes that tell `tf.function` how to take an instance.
+  PyObject* tracing_names = nullptr;
 };
 
 inline KnownClasses& Known() {
@@ -95,6 +107,7 @@ struct SignaturePart {
     kString = 's',     // a text
     kTuple = '(',      // the number of items, items
     kSequence = '[',   // a list: the number of items, items
+    kNamed = 'U',      // a namedtuple: kIdentity and its class, a tuple
     kDict = '{',       // the number of items; for each one a text and a part
     kDtype = 'd',      // a long: TensorFlow's number
     kShape = 'h',      // a tuple of sizes, or None
@@ -135,6 +148,9 @@ struct OfTraces {
   static constexpr bool kTellsAttributes = false;
   // Takes instances of one class by identity: their address is part of the signature.
   static constexpr bool kTakesIdentities = false;
+  // Takes all objects by identity that `tf.function` takes by identity, and namedtuples. The
+  // classes of namedtuples are taken by identity.
+  static constexpr bool kTakesObjects = true;
 };
 
 // For calls of functions that are recorded.
@@ -146,6 +162,7 @@ struct OfRecordings {
   static constexpr bool kReadsVariables = true;
   static constexpr bool kTellsAttributes = false;
   static constexpr bool kTakesIdentities = false;
+  static constexpr bool kTakesObjects = false;
 };
 
 // For calls of methods that are recorded. The object itself is not among the arguments.
@@ -286,7 +303,54 @@ class Signature {
       if (inside_ && PyType_IsSubtype(kind, known.array_scalar)) return AddIndex(value);
       return AddComposite<Policy>(value, depth) || AddObject<Policy>(value, depth);
     }
+    if constexpr (Policy::kTakesObjects) {
+      const ClassUse use = UseOf(kind);
+      if (use == ClassUse::kIdentity) return !HasTracingName(value) && AddIdentity(value);
+      if (use == ClassUse::kNamedTuple && depth < kDeepest) return AddNamed<Policy>(value, depth);
+    }
     return false;
+  }
+
+  // Caches `use_of` by class. A class that has changed has another version.
+  static ClassUse UseOf(PyTypeObject* kind) {
+    struct Finding {
+      PyTypeObject* kind;
+      unsigned int version;
+      ClassUse use;
+    };
+    static constexpr size_t kFindings = 512;
+    static Finding findings[kFindings];
+    Finding& finding = findings[(reinterpret_cast<size_t>(kind) >> 4) % kFindings];
+    const unsigned int version = ClassVersion(kind);
+    if (version != 0 && finding.kind == kind && finding.version == version) return finding.use;
+    const ClassUse use = Known().use_of(kind);  // looks up attributes, which assigns a version
+    finding = {kind, ClassVersion(kind), use};
+    return use;
+  }
+
+  // Whether an instance has an attribute of its own that tells `tf.function` how to take it. The
+  // class has none.
+  static bool HasTracingName(PyObject* value) {
+    PyObject* attributes = InstanceDictIfAny(value);
+    if (attributes == nullptr) return false;
+    PyObject* names = Known().tracing_names;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+      const int has = PyDict_Contains(attributes, PyTuple_GET_ITEM(names, i));
+      if (has < 0) PyErr_Clear();
+      if (has != 0) return true;
+    }
+    return false;
+  }
+
+  template <typename Policy>
+  bool AddNamed(PyObject* value, int depth) {
+    text_.push_back(SignaturePart::kNamed);
+    AddIdentity(reinterpret_cast<PyObject*>(Py_TYPE(value)));
+    AppendNumber(SignaturePart::kTuple, PyTuple_GET_SIZE(value));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
+      if (!Add<Policy>(PyTuple_GET_ITEM(value, i), depth + 1)) return false;
+    }
+    return true;
   }
 
   bool AddInt(PyObject* value) {

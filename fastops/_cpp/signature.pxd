@@ -7,6 +7,11 @@ from fastops._tf.tensor cimport Tensor
 
 
 cdef extern from "declarations.h" namespace "fastops":
+    enum ClassUse "fastops::ClassUse":
+        kRefused "fastops::ClassUse::kRefused"
+        kIdentity "fastops::ClassUse::kIdentity"
+        kNamedTuple "fastops::ClassUse::kNamedTuple"
+
     cdef cppclass KnownClasses:
         PyTypeObject* variable
         PyTypeObject* array
@@ -27,6 +32,8 @@ cdef extern from "declarations.h" namespace "fastops":
         PyObject* dims
         PyObject* copy
         PyObject* describe_iterator
+        ClassUse (*use_of)(PyTypeObject*) noexcept
+        PyObject* tracing_names
 
     KnownClasses& Known()
 

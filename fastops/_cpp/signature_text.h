@@ -117,6 +117,10 @@ class SignaturePrinter {
         return Composite();
       case SignaturePart::kObject:
         return Object();
+      case SignaturePart::kNamed:
+        if (!Skip(SignaturePart::kIdentity)) return Fail();
+        Take<PyTypeObject*>();
+        return "<namedtuple " + (Skip(SignaturePart::kTuple) ? Items("(", ")") : Fail()) + ">";
       case SignaturePart::kIdentity:
         return absl::StrFormat("<object at %p>", Take<const void*>());
       default:

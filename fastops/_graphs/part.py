@@ -6,7 +6,7 @@ from tensorflow.python.framework import importer, op_def_registry
 from tensorflow.python.ops import handle_data_util
 
 from fastops._graphs.accesses import KNOWN, StateError, check_order, writes
-from fastops._plans.nodes import HARMLESS, functions_of
+from fastops._plans.nodes import HARMLESS, PYTHON, functions_of
 
 _LOWERED = frozenset({"Case", "If", "StatelessCase", "StatelessIf", "StatelessWhile", "While"})
 _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
@@ -133,6 +133,8 @@ def _check_states(nodes, library, called, known):
         op_def = op_def_registry.get(node.op)
         if node.op in _PLACEHOLDERS:
             raise StateError("not_fed", node.name)
+        if node.op in PYTHON:
+            raise StateError("session_python", node.op)
         if op_def is not None and op_def.is_stateful and not functions and node.op not in known:
             raise StateError("session_state", node.op)
         if any(node.attr[name].b for name in _COMPILED if name in node.attr):

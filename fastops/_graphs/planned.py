@@ -23,7 +23,7 @@ class SessionPlan(Planned):
         if not plan.schedule.has_effects:
             return LeftError(message)
         kind = errors_impl.exception_type_from_error_code(code)
-        return FailedError(kind(None, None, located(message, node)))
+        return FailedError(kind(None, None, located(message, node, code)))
 
     def follow(self, given, handles):
         """Renew the plan if TensorFlow's context has changed. It takes `given`, then `handles`."""

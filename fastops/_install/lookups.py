@@ -74,13 +74,17 @@ BELOW = frozenset(
 only guards of functions in these modules check their versions in each call. Other guards compare
 their names only after something else has changed."""
 
-_VALUES = (EagerTensor, ResourceVariable, TensorShape, DType)
+_VALUES = tuple(
+    kind
+    for kind in (EagerTensor, ResourceVariable, TensorShape, DType)
+    if issubclass(type(kind), type)
+)
 """Classes of the values on which mirrored code calls methods."""
 
 _CONCRETE = {
     base: kind for kind in _VALUES for base in kind.__mro__ if base.__module__ in sys.modules
 }
-del _CONCRETE[object]
+_CONCRETE.pop(object, None)
 """By base class, the class in `_VALUES` that inherits from it."""
 
 _COMPARED = (

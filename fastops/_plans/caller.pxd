@@ -19,7 +19,10 @@ cdef class Case:
     cdef list constant_objects
     cdef object pack
     cdef bytes key
+    cdef list references  # weak references to the objects that the signature takes by identity
 
+    cdef int refer(self, const Signature& signature, dropped) except -1
+    cdef bint refers(self, const Signature& signature) except -1
     cdef int gather(self, const Signature& signature, Borrowed* given) except -1
     cdef list inputs(self, const Signature& signature)
 
@@ -32,6 +35,7 @@ cdef class UnseenCalls:
 cdef class Waiting:
     cdef Account account
     cdef double num_nodes  # of the largest trace; 0: not counted yet
+    cdef bint loops        # a trace has a loop
 
 
 cdef class Caller:
@@ -54,8 +58,8 @@ cdef class Caller:
     cdef Waiting wait_for(self, bytes key)
     cdef bint pays(self, Waiting waiting) except -1
     cdef int learn(self, Case case, Waiting waiting, int64_t ns) except -1
-    cdef Case first(self, bytes key, const Original* call, int skipped, bint* called,
-                    PyObject** result)
+    cdef Case first(self, bytes key, const Signature& signature, const Original* call, int skipped,
+                    bint* called, PyObject** result)
 
 
 # Calls a function. The first `skipped` arguments of the call are not arguments of the function.

@@ -8,6 +8,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 
 from fastops._core.preparing cimport generation
+from fastops._cpp.dicts cimport Referent
 from fastops._cpp.plan cimport Borrowed
 from fastops._cpp.python cimport PyVectorcall_Call, PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
@@ -32,7 +33,7 @@ from fastops._specialize.signatures cimport read_values
 cdef extern from "definitions.h":
     pass
 
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from fastops._core.reasons import text_of as _text_of
 from fastops._plans import costs
@@ -57,6 +58,7 @@ cdef Estimate _binding = costs.BINDING
 cdef Estimate _saving = costs.SAVING
 cdef double _around_plan = costs.AROUND_PLAN
 cdef double _around_call = costs.AROUND_CALL
+cdef double _share_in_loops = costs.SHARE_IN_LOOPS
 
 
 @cython.final
@@ -94,6 +96,26 @@ cdef class Case:
             else:
                 self.constants.push_back(borrow_anywhere(source)[0])
                 self.leaves.push_back(-<int>self.constants.size())
+
+    cdef int refer(self, const Signature& signature, dropped) except -1:
+        """Keep weak references to the objects that the signature takes by identity.
+
+        The key has their addresses, which later objects may get. `dropped` is called when one of
+        the objects is gone.
+        """
+        cdef size_t i
+        self.references = []
+        for i in range(signature.num_identities()):
+            self.references.append(ref(<object>signature.identity(i), dropped))
+        return 0
+
+    cdef bint refers(self, const Signature& signature) except -1:
+        """Whether a signature with an equal key has the same objects."""
+        cdef size_t i
+        for i in range(signature.num_identities()):
+            if Referent(<PyObject*>self.references[i]) != signature.identity(i):
+                return False
+        return True
 
     cdef int gather(self, const Signature& signature, Borrowed* given) except -1:
         cdef size_t i
@@ -197,6 +219,15 @@ cdef class Caller:
         """
         raise NotImplementedError
 
+    def drop(self, bytes key):
+        """Drop the case of a signature, and return it, if there is one."""
+        case = self.cases.get(key)
+        self.cases.drop(key)
+        self.waiting.drop(key)
+        if self.last is not None and self.last.key == key:
+            self.last = None
+        return case
+
     def known_cases(self):
         """Return the cases of all signatures in the cache."""
         return self.cases.values()
@@ -212,8 +243,8 @@ cdef class Caller:
     def size_up(self):
         """Return the size of the function's traces.
 
-        The number of nodes of the largest trace, whether it is the only trace, and whether there is
-        a plan.
+        The number of nodes of the largest trace, whether a trace has a loop, whether there is only
+        one trace, and whether there is a plan.
         """
         raise NotImplementedError
 
@@ -236,7 +267,8 @@ cdef class Caller:
         A plan saves TensorFlow's overhead, not the time of kernels. A smaller share of overhead in
         a call means that the plan takes longer to pay back, and also that it saves less. So the bar
         is the cost divided by the square of this share: a function whose calls are half overhead
-        needs four times the calls' cost of a function without kernel time.
+        needs four times the calls' cost of a function without kernel time. If there is a loop, the
+        share is not known, and not assumed to be small.
         """
         cdef Account account = waiting.account
         cdef int64_t cost = _binding.of(1), call_ns
@@ -244,7 +276,7 @@ cdef class Caller:
         if not account.is_due(cost) and not self.account.is_due(cost):
             return False  # the function is called rarely
         if waiting.num_nodes == 0:
-            waiting.num_nodes, self.one_trace, self.has_plan = self.size_up()
+            waiting.num_nodes, waiting.loops, self.one_trace, self.has_plan = self.size_up()
         if self.one_trace and self.has_plan:
             return account.is_due(cost)
         if self.one_trace:
@@ -252,8 +284,11 @@ cdef class Caller:
         call_ns = max(account.shortest_ns, 1)
         saved = _saving.of(waiting.num_nodes + _around_call)
         share = min(saved / call_ns, 1.0)
+        if waiting.loops:
+            share = max(share, _share_in_loops)
         cost = _making.of(waiting.num_nodes + _around_plan)
         return account.is_due(<int64_t>min(cost / (share * share), 1e18))
+
     cdef int learn(self, Case case, Waiting waiting, int64_t ns) except -1:
         """Update the cost estimates by the time that making a case took.
 
@@ -273,8 +308,8 @@ cdef class Caller:
             self.has_plan = True
         return 0
 
-    cdef Case first(self, bytes key, const Original* call, int skipped, bint* called,
-                    PyObject** result):
+    cdef Case first(self, bytes key, const Signature& signature, const Original* call, int skipped,
+                    bint* called, PyObject** result):
         """Handle a call whose signature has no case; return the new case, if any.
 
         Sets `called` to whether the call has been made, and `result` to its result, a new
@@ -307,6 +342,8 @@ cdef class Caller:
         case, made, value = self.prepare(args, kwargs, first, value)
         if case is not None:
             case.key = key
+            if signature.num_identities() != 0:
+                case.refer(signature, _dropper(self, key))
             if waiting is not None:
                 self.learn(case, waiting, now() - begin)
             self.cases.replace(key, case)
@@ -318,6 +355,18 @@ cdef class Caller:
         Py_INCREF(value)
         result[0] = <PyObject*>value
         return case
+
+
+def _dropper(caller, key):
+    """Return a callback of weak references that drops the case of a signature."""
+    reference = ref(caller)
+
+    def dropped(_):
+        caller = reference()
+        if caller is not None:
+            caller.drop(key)
+
+    return dropped
 
 
 cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
@@ -361,11 +410,16 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
         key = PyBytes_FromStringAndSize(signature.data(), signature.size())
         known = self.cases.find(key)
         case = None if known == NULL else <Case>known
-        if case is None:
-            case = self.first(key, call, skipped, &called, &made)
-            if called:
-                return made
-            Py_DECREF(<object>made)
+    else:
+        key = case.key
+    if case is not None and signature.num_identities() != 0 and not case.refers(signature):
+        case = None  # an object of the case is gone, and another one has its address
+    if case is None:
+        case = self.first(key, signature, call, skipped, &called, &made)
+        if called:
+            return made
+        Py_DECREF(<object>made)
+    if case is not self.last:
         self.last = case
     case.gather(signature, &given)
     if case.runner.is_outdated():

@@ -20,6 +20,12 @@ AROUND_PLAN = 16
 AROUND_CALL = 100
 """TensorFlow's fixed cost of a call, expressed as a number of nodes."""
 
+LOOPS = frozenset({"StatelessWhile", "While"})
+
+SHARE_IN_LOOPS = 0.5
+"""The assumed share of TensorFlow's overhead in a call that runs a loop. The number of iterations
+is unknown, and so is the number of nodes that run."""
+
 _sizes: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 """The number of nodes of each graph. A traced graph does not change."""
 
@@ -53,6 +59,20 @@ def num_nodes(graph):
             count += UNKNOWN if inner is None else inner.num_operations()
         _sizes[graph] = count
     return count
+
+
+def has_loops(traces):
+    """Tell whether a trace has a loop: its nodes run more than once in a call."""
+    try:
+        return any(
+            operation.type in LOOPS
+            for concrete in traces
+            for graph in (concrete.graph, *(f.graph for f in concrete.graph._functions.values()))
+            if graph is not None
+            for operation in graph.get_operations()
+        )
+    except (AttributeError, TypeError, ValueError):  # TensorFlow's classes have changed
+        return False
 
 
 def largest(traces):

@@ -8,6 +8,7 @@ from fastops._plans.nodes import (
     COPIES,
     HARMLESS,
     PRIVATE,
+    PYTHON,
     RESULTS,
     STATEFUL,
     SWITCHES,
@@ -31,7 +32,7 @@ class Eligibility:
     Attributes
     ----------
     has_effects : bool
-        Whether a checked node changes state, so that it must not run a second time.
+        Whether a checked node changes state, so that it must not run a second time. Python may.
     """
 
     def __init__(self, op_def, function_def):
@@ -45,7 +46,7 @@ class Eligibility:
         if node.op in ARGUMENTS | RESULTS | COPIES | SWITCHES | {"Const", "Merge", "NoOp"}:
             return
         self.check_state(node)
-        if node.op in policy.UNSEEDED | CALLS:
+        if node.op in policy.UNSEEDED | CALLS | PYTHON:
             return
         op_def = self.op_def(node.op)
         private = node.op.startswith("_") and not node.op.startswith(PRIVATE)
@@ -80,6 +81,8 @@ class Eligibility:
                 raise UnplannedError("node_seeded", node.op)
         elif node.op in STATEFUL:
             self.has_effects |= node.op not in HARMLESS
+        elif node.op in PYTHON:
+            self.has_effects = True
         elif node.op in policy.STATELESS | CALLS:
             pass
         elif op_def is not None and op_def.is_stateful:

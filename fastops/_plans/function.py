@@ -53,8 +53,9 @@ def function(
     Notes
     -----
     Plans run calls whose arguments are tensors, variables, arrays, iterators of datasets, numbers,
-    strings, dtypes and None, also in lists, tuples and dicts, while no tape records. TensorFlow
-    runs all other calls. `Function.describe` says which executor runs each signature.
+    strings, dtypes and None, also in lists, tuples, namedtuples and dicts, while no tape records.
+    Other objects are taken by identity, as by `tf.function`, if their class defines no `__eq__`.
+    TensorFlow runs all other calls. `Function.describe` says which executor runs each signature.
 
     See Also
     --------

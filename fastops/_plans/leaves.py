@@ -2,9 +2,13 @@
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.function.trace_type import default_types, trace_type_builder
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
 from fastops._plans.plan import device_name_of
+
+_VALUES = frozenset({bool, int, float, str, type(None)})
+"""Classes of arguments that signatures take by their values."""
 
 
 class Leaves:
@@ -19,11 +23,14 @@ class Leaves:
         The stand-ins for the leaves: new tensors, or the handles of variables and iterators.
     variables : list of tf.Variable
         The variables among the arguments.
+    objects : list
+        The objects among the arguments that signatures take by identity.
     """
 
     def __init__(self):
         self.tensors = []
         self.variables = []
+        self.objects = []
         self._devices = {}
 
     def replaced(self, value):
@@ -32,6 +39,8 @@ class Leaves:
             return type(value)(map(self.replaced, value))
         if type(value) is dict:
             return {name: self.replaced(item) for name, item in value.items()}
+        if isinstance(value, tuple):  # a namedtuple
+            return tuple.__new__(type(value), map(self.replaced, value))
         if isinstance(value, tf.Variable):
             self.variables.append(value)
             self.tensors.append(value.handle)
@@ -42,7 +51,17 @@ class Leaves:
             value = value._copy() if isinstance(value, tf.Tensor) else tf.constant(value)
             self._devices[id(value)] = device
             self.tensors.append(value)
+        elif type(value) not in _VALUES and not isinstance(value, tf.DType):
+            self.objects.append(value)
         return value
+
+    def are_identified(self):
+        """Tell whether `tf.function`, too, takes all objects among the arguments by identity."""
+        kinds = [trace_type_builder.from_value(value) for value in self.objects]
+        return all(type(kind) is default_types.Weakref for kind in kinds) and all(
+            kind.placeholder_value(None) is value
+            for kind, value in zip(kinds, self.objects, strict=True)
+        )
 
     def sources(self, flat):
         """Return for each tensor that a function takes the number of its leaf, or the tensor."""

@@ -26,6 +26,9 @@ STATEFUL = frozenset(_STATEFUL.split())
 WAITING = frozenset({"IteratorGetNext", "IteratorGetNextAsOptional"})
 """Ops that may wait for other threads, including Python threads."""
 
+PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+"""Ops that run Python. All kernels find the Python function by its token, in one table."""
+
 _CALLS = """
 Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile While
 """

@@ -25,7 +25,7 @@ from fastops._cpp.plan cimport (
     kSwitch,
 )
 from fastops._cpp.placed cimport InHostMemory, PlacedKernel
-from fastops._cpp.runtime cimport LocalDevice, Runtime
+from fastops._cpp.runtime cimport LocalDevice, Runtime, RunnerOf
 from fastops._cpp.text cimport Message
 from fastops._dispatch cimport in_order, on_host, runtime
 from fastops._specialize.policy cimport LONG_RUN_NS
@@ -132,6 +132,10 @@ cdef class Plan:
         self.native.arguments = self.schedule.arguments
         self.native.results = self.schedule.results
         self.native.conditional = self.schedule.conditional
+        if self.schedule.python:
+            if self.device != NULL:
+                raise UnplannedError("python_device")
+            self.native.runner = RunnerOf(where.context, where.host)
         self.native.transient = [
             slot for slot in range(self.schedule.num_slots) if slot not in self.schedule.persistent
         ]

@@ -22,10 +22,22 @@ parallel."""
 SAMPLES = 3
 
 
-def located(message, node):
-    """Return a kernel's message with the name of its node; TensorFlow marks the innermost node."""
+_HINT = (
+    "\nHint: If you want to see a list of allocated tensors when OOM happens, add "
+    "report_tensor_allocations_upon_oom to RunOptions for current allocation info. This isn't "
+    "available when running in Eager mode.\n"
+)
+"""What TensorFlow's executor adds to the error of a kernel that has no memory."""
+
+
+def located(message, node, code):
+    """Return a kernel's message as TensorFlow's executor returns it for a graph.
+
+    It adds the name of the node, marks the innermost node, and adds a hint to some errors.
+    """
     marked = node if "{{node " in message else "{{node " + node + "}}"
-    return f"{message}\n\t [[{marked}]]"
+    hint = _HINT if code == errors_impl.RESOURCE_EXHAUSTED else ""
+    return f"{message}\n\t [[{marked}]]{hint}"
 
 
 def options_of(options, optimize):
@@ -202,7 +214,7 @@ class Planned(Runner):
                 raise errors_impl.exception_type_from_error_code(code)(
                     None,
                     None,
-                    f"{{{{function_node {name}}}}} {located(message, node)} [Op:{name}]",
+                    f"{{{{function_node {name}}}}} {located(message, node, code)} [Op:{name}]",
                 )
         except errors_impl.OpError as error:
             return error.with_traceback(None)

@@ -80,12 +80,13 @@ class Plans(Caller):
     def size_up(self):
         """Return the size of the function's traces.
 
-        The number of nodes of the largest trace, whether it is the only trace, and whether there is
-        a plan.
+        The number of nodes of the largest trace, whether a trace has a loop, whether there is only
+        one trace, and whether there is a plan.
         """
         traces = costs.traces_of(self._traced)
+        counted = traces[-MAX_COUNTED_TRACES:]
         planned = any(runner.plan is not None for runner in self._planned.values())
-        return costs.largest(traces[-MAX_COUNTED_TRACES:]), len(traces) == 1, planned
+        return costs.largest(counted), costs.has_loops(counted), len(traces) == 1, planned
 
     def prepare(self, args, kwargs, called, result):
         """Make the case of a signature, given a call.
@@ -134,6 +135,8 @@ class Plans(Caller):
         leaves = Leaves()
         args, kwargs = leaves.replaced(args), leaves.replaced(kwargs)
         concrete = traced.get_concrete_function(*args, **kwargs)
+        if not leaves.are_identified():
+            return Case(Planned(concrete, self._executor, obstacle=("argument_type",)), [], None)
         kind = concrete.function_type
         given = function_type_utils.canonicalize_function_inputs(
             args, kwargs, traced._function_type, traced._default_values, traced._is_pure
@@ -149,11 +152,23 @@ class Plans(Caller):
             devices,
             *((variable.dtype, str(variable.shape)) for variable in leaves.variables),
         )
-        if key not in self._planned:
-            self._planned[key] = Planned(
+        planned = self._planned.get(key)
+        if planned is None:
+            planned = self._planned[key] = Planned(
                 concrete, self._executor, flat, devices=devices, optimize=self._optimize
             )
-        return Case(self._planned[key], takes, packer(concrete))
+        return Case(planned, takes, packer(concrete))
+
+    def drop(self, key):
+        """Drop the case of a signature, and its plan unless other cases use it; return the case."""
+        case = super().drop(key)
+        if case is None or any(other.runner is case.runner for other in self.known_cases()):
+            return case
+        # A new dict: the garbage collector may call this method while another one reads the dict.
+        self._planned = {
+            trace: runner for trace, runner in self._planned.items() if runner is not case.runner
+        }
+        return case
 
     def describe(self):
         """Say for each signature which executor runs it, and why.

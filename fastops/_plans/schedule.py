@@ -11,7 +11,7 @@ from collections import defaultdict
 from fastops._plans.dataflow import Dataflow, in_order
 from fastops._plans.eligibility import Eligibility, UnplannedError
 from fastops._plans.liveness import release, without_unasked
-from fastops._plans.nodes import ARGUMENTS, CALLS, COPIES, RESULTS, SWITCHES, WAITING
+from fastops._plans.nodes import ARGUMENTS, CALLS, COPIES, PYTHON, RESULTS, SWITCHES, WAITING
 from fastops._plans.steps import Loop, PlanStep, Schedule
 
 _OUTPUTS = {"copy": 1, "merge": 2, "read": 1, "switch": 2}
@@ -86,9 +86,13 @@ class _Scheduler:
             self.arguments[self.num_arguments :],
         )
         kept = {slot for _, slot in constants}.union(captured)
+        ops = {node.op for node in self.nodes.values()}
+        python, waits = not ops.isdisjoint(PYTHON), not ops.isdisjoint(WAITING | CALLS)
+        if python and waits:
+            raise UnplannedError("python_waits")
         return Schedule(
             steps, constants, arguments, captured, results, len(self.slots), kept, conditional,
-            self.has_effects, any(node.op in WAITING | CALLS for node in self.nodes.values()),
+            self.has_effects, waits or python, python,
         )  # fmt: skip
 
     def is_constant(self, name):

@@ -54,6 +54,8 @@ class Schedule:
         Whether a run changes state, so that a failed run must not be repeated.
     waits : bool
         Whether a run may wait for other threads.
+    python : bool
+        Whether steps run Python, so that the plan runs in one of TensorFlow's threads.
     """
 
     steps: list
@@ -66,3 +68,4 @@ class Schedule:
     conditional: bool
     has_effects: bool
     waits: bool
+    python: bool

@@ -10,14 +10,28 @@ from cpython.object cimport PyObject, PyTypeObject
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from fastops._cpp.classes cimport LooksUpGenerically
+from fastops._cpp.python cimport _PyType_Lookup
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport (
-    Known, OfMethods, OfRecordings, OfTraces, Print, Signature,
+    ClassUse,
+    Known,
+    OfMethods,
+    OfRecordings,
+    OfTraces,
+    Print,
+    Signature,
+    kIdentity,
+    kNamedTuple,
+    kRefused,
 )
 from fastops._dispatch cimport runtime
 
 cdef extern from "definitions.h":
     pass
+
+import collections as _collections
+from weakref import ref as _ref
 
 import numpy as np
 import tensorflow as tf
@@ -130,6 +144,60 @@ def _describe_iterator(iterator):
     return iterator._fastops_text
 
 
+cdef ClassUse _use_of(PyTypeObject* kind) noexcept:
+    """Return how `tf.function` takes instances of a class that signatures do not know.
+
+    It takes an instance by identity if weak references to it exist, if instances are equal only to
+    themselves, and if it has no attribute that asks for something else. Namedtuples are tuples. All
+    other classes are refused: it may unwrap their instances, open them or compare their values. So
+    are classes with items, because they may be registered as mappings.
+    """
+    try:
+        if (
+            not LooksUpGenerically(kind)
+            or _PyType_Lookup(kind, _CLASS) != <PyObject*>_usual_class
+        ):
+            return kRefused
+        for name in _TRACING_NAMES:
+            if _PyType_Lookup(kind, <PyObject*>name) != NULL:
+                return kRefused
+        if hasattr(<object>kind, "__attrs_attrs__"):  # its metaclass may have the attribute
+            return kRefused
+        if _is_namedtuple(<type>kind):
+            return kNamedTuple
+        if (
+            _PyType_Lookup(kind, _EQ) == <PyObject*>_usual_eq
+            and _PyType_Lookup(kind, _ITEM) == NULL
+            and _WEAK.__get__(<object>kind) != 0
+            and not issubclass(<object>kind, _ref)
+        ):
+            return kIdentity
+    except Exception:
+        pass  # the code of a metaclass failed
+    return kRefused
+
+
+cdef bint _is_namedtuple(type kind) except -1:
+    """Whether instances of a class are tuples, and the attributes named by `_fields` the items."""
+    cdef PyObject* found
+    if (
+        _BASES.__get__(kind) != (tuple,)
+        or _DICT.__get__(kind) != 0
+        or kind.__iter__ is not tuple.__iter__
+    ):
+        return False
+    fields = kind.__dict__.get("_fields")
+    if type(fields) is not tuple:
+        return False
+    for i, field in enumerate(fields):
+        found = _PyType_Lookup(<PyTypeObject*>kind, <PyObject*>field)
+        if type(field) is not str or found == NULL or type(<object>found) is not _field_type:
+            return False
+        if (<object>found).__reduce__()[1][0] != i:
+            return False
+    return True
+
+
 cdef int _set_up() except -1:
     known = &Known()
     known.variable = <PyTypeObject*>_ResourceVariable
@@ -149,6 +217,8 @@ cdef int _set_up() except -1:
     known.dims = <PyObject*>_DIMS
     known.copy = <PyObject*>_COPY
     known.describe_iterator = <PyObject*>_DESCRIBE
+    known.use_of = _use_of
+    known.tracing_names = <PyObject*>_TRACING_NAMES
     return 0
 
 
@@ -165,5 +235,18 @@ cdef object _COMPOSITES = COMPOSITES
 cdef object _DESCRIBE = _describe_iterator
 cdef dict _objects = None
 cdef object _lazy_iterator = None
+cdef tuple _TRACING_NAMES = (
+    "__tf_tracing_type__", "__wrapped__", "__attrs_attrs__", "__array__", "__tf_flatten__",
+)
+cdef PyObject* _CLASS = <PyObject*>"__class__"
+cdef PyObject* _EQ = <PyObject*>"__eq__"
+cdef PyObject* _ITEM = <PyObject*>"__getitem__"
+cdef object _usual_class = vars(object)["__class__"]
+cdef object _usual_eq = vars(object)["__eq__"]
+cdef object _field_type = type(vars(_collections.namedtuple("_Example", "field"))["field"])
+# Attributes of all classes, read without code of metaclasses.
+cdef object _BASES = vars(type)["__bases__"]
+cdef object _DICT = vars(type)["__dictoffset__"]
+cdef object _WEAK = vars(type)["__weakrefoffset__"]
 
 _set_up()

@@ -490,6 +490,33 @@ def test_state_is_in_one_place():
     assert all(row["reason"] for row in mine.describe() if row["executor"] == "tensorflow")
 
 
+@pytest.mark.parametrize("stateful", [False, True])
+def test_python_runs_once_in_each_run(stateful):
+    """The trial of a plan would run it a second time."""
+    calls = []
+
+    def doubled(a):
+        calls.append(float(a))
+        return a * np.float32(2.0)
+
+    with tf.Graph().as_default() as g:
+        v = v1.get_variable("v", initializer=1.0, use_resource=True)
+        x = v1.placeholder(tf.float32, [])
+        y = tf.numpy_function(doubled, [x], tf.float32, stateful=stateful)
+        y.set_shape([])
+        fetches = [y + 1.0, v1.assign_add(v, y)]
+        init = v1.global_variables_initializer()
+    session = graph.Session(g)
+    session.run(init)
+    for fetch, want in zip(fetches, (7.0, 7.0), strict=True):
+        calls.clear()
+        for i in range(4):
+            assert float(session.run(fetch, {x: 3.0})) == want + 6.0 * i * (fetch is fetches[1])
+        assert calls == [3.0] * 4
+    described = [row for row in session.describe() if tuple(row["fetches"]) != (init.name,)]
+    assert {row["executor"] for row in described} == {"tensorflow"}
+
+
 def test_random_numbers_follow_their_seeds():
     with tf.Graph().as_default() as g:
         tf.random.set_seed(1)

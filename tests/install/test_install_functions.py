@@ -403,11 +403,16 @@ def test_tracebacks_do_not_contain_fastops():
             v.assign_add(1.0)
             return tf.gather([1.0], i)
 
+        def after_a_draw(i):
+            with tf.control_dependencies([tf.random.uniform([], seed=1)]):
+                return tf.gather([1.0], i)
+
         bodies = {
             "wrong shapes": lambda i: tf.zeros([2, 3]) + tf.zeros([4, 5]),
             "a plan": lambda i: tf.gather([1.0], i),
             "a plan with effects": counted,
-            "TensorFlow": lambda i: tf.py_function(lambda k: 1 // (1 - k), [i], tf.int32),
+            "a plan with Python": lambda i: tf.py_function(lambda k: 1 // (1 - k), [i], tf.int32),
+            "TensorFlow": after_a_draw,
         }
 
         kept = []
@@ -421,14 +426,14 @@ def test_tracebacks_do_not_contain_fastops():
                     try:
                         function(tf.constant(i))
                     except Exception as error:
-                        if name == "a plan with effects":
+                        if name in ("a plan with effects", "a plan with Python"):
                             error = error.with_traceback(None)
                         text = "".join(traceback.format_exception(error))
                         found.append((name, i, re.sub("(_|line )[0-9]+", "", text)))
             return found
 
         want = seen()
-        assert len(want) == 7 + 4 + 4 + 3
+        assert len(want) == 7 + 4 + 4 + 3 + 4
         with fastops.accelerated():
             got = seen()
             planned = [one.plan for one in fastops.stats().functions.values()]

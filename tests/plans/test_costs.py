@@ -87,6 +87,19 @@ def test_a_call_that_is_half_kernels_waits_four_times_as_long():
     assert calls_until_plan(function, X) == 5 * 4 + 1
 
 
+def test_loops_wait_no_longer_than_calls_that_are_half_kernels():
+    """How often the nodes of a loop run is unknown, so their number says little about the share."""
+
+    def function(x):
+        return tf.while_loop(lambda i, y: i < 50, lambda i, y: (i + 1, tf.tanh(y)), [0, x])[1]
+
+    looping = tf.function(function)
+    nodes = nodes_of(looping, X)
+    costs.SAVING.per_unit = CALL / 20 / (nodes + costs.AROUND_CALL)
+    set_bar(5, nodes)
+    assert calls_until_plan(looping, X) == 5 * 4 + 1
+
+
 def test_each_shape_has_its_own_account():
     function = tf.function(doubled)
     set_bar(10, nodes_of(function, X))
@@ -115,8 +128,8 @@ def test_signatures_of_one_trace_share_an_account():
 
 def test_functions_that_cannot_be_planned_are_tried_less_and_less_often():
     def written(x):
-        tf.py_function(lambda: None, [], [])
-        return x
+        with tf.control_dependencies([tf.random.uniform([], seed=1)]):
+            return tf.identity(x)
 
     function = tf.function(written)
     set_bar(4, nodes_of(function, X))

@@ -1,5 +1,7 @@
 """Signatures: what each policy takes, and the text by which a recording tells its call."""
 
+import collections
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -91,7 +93,20 @@ def test_methods_take_one_class_by_identity():
     assert text.startswith("(<object at 0x")
     assert text == describe("methods", one) != describe("methods", other)
     assert recorded(one) is None
-    assert describe("traces", one) is None
+
+
+def test_traces_take_objects_by_identity():
+    one, other = tf.Module(), tf.Module()
+    text = describe("traces", one)
+    assert text.startswith("(<object at 0x")
+    assert text == describe("traces", one) != describe("traces", other)
+    assert describe("traces", [one, (other,)]).count("<object at 0x") == 2
+
+
+def test_namedtuples_are_tuples_of_their_class():
+    pair = collections.namedtuple("Pair", ["first", "second"])
+    assert describe("traces", pair(X, 1)) == "(<namedtuple (float32[2,3], 1)>)"
+    assert recorded(pair(X, 1)) is None
 
 
 def test_methods_see_the_attributes_of_tensors():
