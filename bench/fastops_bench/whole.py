@@ -3,6 +3,9 @@
 import os
 import re
 import subprocess
+from pathlib import Path
+
+import fastops_bench
 
 TOLD = re.compile(r"([\d.]+) us a \w+, ([\d.]+) us when steady")
 
@@ -50,3 +53,10 @@ def version_of(library, python):
     """Return the version of a library in the environment of an interpreter."""
     code = f"import importlib.metadata as m; print(m.version({library!r}))"
     return subprocess.check_output([python, "-c", code], text=True).strip()
+
+
+def link_benchmarks(folder):
+    """Link this package into a folder, from which another environment can import it alone."""
+    source = Path(fastops_bench.__file__).resolve().parent
+    (folder / source.name).symlink_to(source)
+    return folder
