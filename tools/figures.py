@@ -246,6 +246,39 @@ def ahead(run):
     return f"PyTorch {version} is ahead in: " + ";\n".join(behind) + "."
 
 
+STRANGERS = {
+    "PPO": "PPO on CartPole",
+    "DQN": "DQN on CartPole, `predict` in each update",
+    "TD3": "TD3 on a pendulum, traced updates",
+    "VAE": "variational autoencoder",
+    "WGAN-GP": "WGAN with gradient penalty: six updates",
+    "physics-informed network": "physics-informed network",
+    "character RNN": "character RNN, traced training, eager text",
+    "word vectors": "word vectors, sampled softmax",
+    "custom training": "custom training loop, metrics in each epoch",
+    "custom training, traced": "the same, with a traced step",
+    "actor-critic, traced": "actor-critic in one traced function",
+}
+
+
+@block("docs/performance.md")
+def strangers(run):
+    wholes, steadies = run.rows("strangers"), run.rows("strangers, steady")
+    lines = []
+    for label, text in STRANGERS.items():
+        if label not in wholes or label not in steadies:
+            continue
+        whole, steady = wholes[label], steadies[label]
+        cells = [_cell(steady, arm, US) for arm in ("stock", "installed", "torch")]
+        ratios = [_cell(row, "stock / installed", US) for row in (steady, whole)]
+        lines.append([text, *cells, *ratios, _cell(whole, "torch / installed", US)])
+    columns = [
+        *("a step, when steady", "TensorFlow, us", "`python -m fastops`, us", "PyTorch, us"),
+        *("times faster", "times faster, whole run", "than PyTorch, whole run"),
+    ]
+    return report.Table("", "", columns, lines).markdown().rstrip() if lines else ""
+
+
 @block("docs/performance.md")
 def functions(run):
     parts = []

@@ -7,14 +7,13 @@ first use. A program must compute the same with fastops and without.
 """
 
 import json
-import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from fastops_bench import whole
 from fastops_bench.common import COMMANDS, interpreter
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -32,26 +31,6 @@ PROGRAMS = {
 }
 """By name, a file of examples/, its options, its options in a quick run, and the number of runs."""
 
-TOLD = re.compile(r"([\d.]+) us a \w+, ([\d.]+) us when steady")
-
-
-def run(*command):
-    """Run a program, and return its output."""
-    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
-    return subprocess.check_output(command, cwd=EXAMPLES, env=environment, text=True)
-
-
-def read(output):
-    """Return the two times that a program has printed, in microseconds, and its results."""
-    *computed, told = output.splitlines()
-    return [float(time) for time in TOLD.search(told).groups()], computed
-
-
-def version_of(library, python):
-    """Return the version of a library in the environment of an interpreter."""
-    code = f"import importlib.metadata as m; print(m.version({library!r}))"
-    return subprocess.check_output([python, "-c", code], text=True).strip()
-
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(record, effort, quick, times, forked, name):
@@ -60,22 +39,17 @@ def test_programs(record, effort, quick, times, forked, name):
     commands = {arm: [*command, *program] for arm, command in COMMANDS.items()}
     if torch := interpreter("torch"):
         commands["torch"] = [torch, *program, "--library=torch"]
-    wholes, steadies = ({arm: [] for arm in commands} for _ in range(2))
 
-    for _ in range(times(runs, quick=1)):
+    def run_all():
         outputs = {}
         if effort == "once":
             outputs = {arm: result.output for arm, result in forked(program, EXAMPLES).items()}
-        outputs |= {arm: run(*commands[arm]) for arm in commands if arm not in outputs}
-        computed = {}
-        for arm, output in outputs.items():
-            (whole, steady), computed[arm] = read(output)
-            wholes[arm].append(whole * 1e3)
-            steadies[arm].append(steady * 1e3)
-        assert computed["installed"] == computed["stock"]
-    versions = {"torch": version_of("torch", torch)} if torch else {}
-    record("whole programs", name, samples=wholes, versions=versions)
-    record("whole programs, steady", name, samples=steadies, versions=versions)
+        missing = [arm for arm in commands if arm not in outputs]
+        return outputs | {arm: whole.run(commands[arm], EXAMPLES) for arm in missing}
+
+    versions = {"torch": whole.version_of("torch", torch)} if torch else {}
+    rounds = times(runs, quick=1)
+    whole.compare(record, "whole programs", name, rounds, run_all, versions=versions)
 
 
 def test_digits(record, quick, tmp_path):

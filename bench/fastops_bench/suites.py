@@ -44,6 +44,7 @@ SUITES = {
     "backend_keras": Suite("fastops.backend.keras beside Keras's TensorFlow backend"),
     "libraries": Suite("Libraries built on TensorFlow"),
     "programs": Suite("Whole programs of examples/, each in a process of its own"),
+    "strangers": Suite("Programs as users write them, each in a process of its own"),
     "short": Suite("Programs that end before what is learned of them pays"),
     "threads": Suite("Whose threads run a kernel's tasks"),
     "sizes": Suite("From one element to ten million", FRAMEWORKS),

@@ -47,6 +47,10 @@ def full():
         arms = installed | {"torch": 900 if name != "DDPG" else 250}
         records.append(race("programs", "whole programs", name, arms, **beside))
         records.append(race("programs", figures.STEADY, name, arms | {"stock": 8000}, **beside))
+    for name in figures.STRANGERS:
+        arms = installed | {"torch": 900}
+        records.append(race("strangers", "strangers", name, arms, **beside))
+        records.append(race("strangers", "strangers, steady", name, {**arms, "stock": 8000}))
     for label in (
         *("two ops", "eight products of 512x512 matrices"),
         "convolutional block with a shortcut, batch 32",
@@ -86,6 +90,7 @@ def test_all_blocks_are_written_from_one_run(root):
     assert "over the 2 rows of the ladder fastops is 18.4 times faster" in readme
     tables = first[root / "docs/performance.md"]
     assert "| `a + b` | 9.00 | 0.50 | 18.0 |" in tables
+    assert "| PPO on CartPole | 8.00 | 0.50 | 0.90 | 16.0 | 18.0 | 1.80 |" in tables
     assert "| the same without oneDNN, on both sides | 200 | 1.00 | 200 |" in tables
     layers = first[root / "docs/backend.md"]
     assert "takes 65.0 ms in tf_keras, 18.0 in this `rnn`, and 1.00 if" in layers
