@@ -823,8 +823,7 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
         return _tensorflow(op, call, failure, slots, entry)
     # Do not retry: the kernel may have changed state already.
     op.calls_direct += call.counts
-    prefix = _fallback.kernel_error_prefix(op.op_name).encode()
-    return raise_status(op, entry, slots, call.raises_status, status, prefix)
+    return raise_status(op, entry, slots, call.raises_status, status, _error_prefix(op, entry))
 
 
 cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invocation* call,
@@ -861,9 +860,15 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
         result[0] = _finish(op, entry, frame, results)
         return True
     # Do not retry: the kernel may have changed state already.
-    prefix = _fallback.kernel_error_prefix(op.op_name).encode()
-    result[0] = raise_status(op, entry, slots, call.raises_status, status, prefix)
+    result[0] = raise_status(
+        op, entry, slots, call.raises_status, status, _error_prefix(op, entry)
+    )
     return True
+
+
+cdef bytes _error_prefix(Op op, Entry entry):
+    attrs = dict(zip(op.attr_names, entry.attrs, strict=True))
+    return _fallback.kernel_error_prefix(op.op_name, attrs).encode()
 
 
 cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* device_name,

@@ -70,13 +70,32 @@ def result_type(op_name):
     return inspect.unwrap(reference(op_name)).__globals__[f"_{raw_name(op_name)}Output"]
 
 
-def kernel_error_prefix(op_name):
+def kernel_error_prefix(op_name, attrs):
     """Return TensorFlow's prefix of a kernel's error message.
 
-    TensorFlow runs an eager op inside a function, and the prefix names a node of that function.
+    TensorFlow runs an eager op inside a function, and the prefix names a node of that function. The
+    name has the lengths of lists of results.
+
+    Parameters
+    ----------
+    op_name : str
+        Name of a registered op.
+    attrs : dict
+        The explicit attributes of the call, by their names in the OpDef.
     """
     device = tf.config.list_logical_devices("CPU")[0].name
-    return f"{{{{function_node __wrapped__{op_name}_device_{_full_name(device)}}}}} "
+    values = [(name, attrs[name]) for name in _lists(op_name) if name in attrs]
+    lists = "".join(
+        f"_{name}_{value if isinstance(value, int) else len(value)}" for name, value in values
+    )
+    return f"{{{{function_node __wrapped__{op_name}{lists}_device_{_full_name(device)}}}}} "
+
+
+@cache
+def _lists(op_name):
+    """Return the attributes that determine the lengths of lists of results."""
+    outputs = opdef.registered(op_name).outputs
+    return sorted({output.number_attr or output.type_list_attr for output in outputs} - {""})
 
 
 def _full_name(device):

@@ -191,7 +191,7 @@ cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_di
 cdef int raise_failure(Schema op, const Status& status) except -1:
     try:
         RaiseNotOk(
-            status, _fallback.kernel_error_prefix(op.op_name).encode(), op.op_name_bytes
+            status, _fallback.kernel_error_prefix(op.op_name, {}).encode(), op.op_name_bytes
         )
     except _NotOkStatusException as error:
         if not isinstance(error, _NotOkStatusException):

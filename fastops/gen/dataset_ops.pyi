@@ -1655,7 +1655,7 @@ def iterator_get_next(
     Notes
     -----
     Not differentiable.
-    Every call runs through TensorFlow's runtime: takes or returns resources.
+    Falls back to TensorFlow's runtime where its kernel cannot run alone.
 
     Source
     ------

@@ -327,6 +327,7 @@ def test_datasets_by_their_ops():
     assert not want[1].numpy()
     assert want[2].kind is tf.errors.OutOfRangeError
     assert paths.pop("MapDataset") == ["tensorflow:attr_value"], "a function"
+    assert paths.pop("IteratorGetNext") == ["direct"] * 3
     assert distinct(paths) == {"capi:op"}, paths
 
 

@@ -576,3 +576,27 @@ def element(queue):
     if isinstance(queue, tf.queue.PriorityQueue):
         return (tf.constant(1, tf.int64), tf.constant(2.0))
     return tf.constant([2.0]) if isinstance(queue, tf.queue.PaddingFIFOQueue) else tf.constant(2.0)
+
+
+# ---------------------------------------------------------------------------------------------
+# Iterators of datasets
+# ---------------------------------------------------------------------------------------------
+
+ELEMENTS = (
+    ("float32",),
+    ("int64", "string"),
+    ("bool", "float16", "uint8", "complex64"),
+)
+
+
+@recipe("IteratorGetNext")
+def next_element(d):
+    """Yield iterators that return the same element again and again."""
+    for dtypes, shape in product(ELEMENTS, sizes(d)):
+        element = tuple(d.of(dtype)(*shape) for dtype in dtypes)
+        iterator = iter(tf.data.Dataset.from_tensors(element).repeat())
+        yield {
+            "iterator": iterator._iterator_resource,
+            "output_types": iterator._flat_output_types,
+            "output_shapes": iterator._flat_output_shapes,
+        }
