@@ -497,7 +497,7 @@ def _ask_early(faults, say):
             return None
         say("stock")
         program.run()
-        program.reset()
+    program.reset()  # with the faults, TensorFlow's own assignments may fail
     with injected(faults):
         say("import")
         try:

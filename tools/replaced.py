@@ -25,6 +25,9 @@ LISTED = {
     ("variables", "methods of variables"),
     ("variables", "the making of variables"),
     ("operators", "iteration over tensors"),
+    ("datasets", "iterators of datasets"),
+    ("datasets", "iterators of arrays"),
+    ("datasets", "iteration over datasets"),
     ("helpers", "optional values"),
 }
 """The layers and titles of the groups whose targets are listed by name only."""

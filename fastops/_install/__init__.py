@@ -16,6 +16,7 @@ Part                Stand-ins for
 `keras`             functions of Keras's backend, layer calls, and batches of arrays
 `models`            methods of Keras's objects, whose calls are recorded and replayed
 `variables`         methods of variables; `construction` is `tf.Variable` itself
+`datasets`          iterators of datasets; `pipelines` has the pipelines that they run
 `traced`            calls of traced functions (`fastops._plans`)
 ==================  ================================================================================
 
@@ -30,7 +31,7 @@ name is below it, too. The contract is in ``pyproject.toml``. From the top:
 4. `keras` and `iteration` use lowerings of `public`.
 5. `public` replays the calls that it does not lower.
 6. `calls`, `construction`, `gradients`, `helpers`, `replay` and `variables` are made of the classes
-   of level 8.
+   of level 8. `datasets` takes elements of iterators, and `pipelines` makes iterators.
 7. `traced` needs the base class alone, as do `planner` and `optionals`.
 8. `intercept`, with `operators`, has the classes of stand-ins that run ops. `answer` has the class
    of those that only inspect values.

@@ -25,6 +25,7 @@ LAYERS = {
     "replayed": "other public functions: what a call runs is recorded once, and replayed",
     "gradients": "what a tape calls for the gradient of each op, and its methods",
     "variables": "reads and assignments of variables, and those that are made again and again",
+    "datasets": "iteration over datasets: what makes an iterator, and what takes its elements",
     "helpers": "functions by which TensorFlow, and libraries on it, take nested structures and "
     "modules apart, bind arguments, and ask what something is",
     "keras": "what Keras 3 does in Python before it reaches an op",
@@ -100,6 +101,23 @@ def _iteration_targets(iteration):
         yield Target("operators", name, holder, attribute, make)
 
 
+def _iterator_targets(datasets):
+    for name, holder, attribute, make in datasets.METHODS:
+        yield Target("datasets", name, holder, attribute, make)
+
+
+def _array_targets(datasets):
+    kind = upstream.look_up("tensorflow.python.data.ops.dataset_ops.NumpyIterator")
+    name = "tf.data.NumpyIterator.__next__"
+    yield Target("datasets", name, kind, "__next__", datasets.advance_arrays)
+
+
+def _pipeline_targets(pipelines, traced):
+    kind = upstream.look_up("tensorflow.python.data.ops.dataset_ops.DatasetV2")
+    make = partial(traced.PlainMethod, answer=pipelines.iterate, anywhere=True)
+    yield Target("datasets", "tf.data.Dataset.__iter__", kind, "__iter__", make)
+
+
 def _optional(traced, optionals, original):
     return staticmethod(traced.PlainMethod(original.__func__, optionals.from_value))
 
@@ -172,6 +190,9 @@ GROUPS = in_order(
     ),
     Group(35, "helpers", "methods", "helpers.targets", _call("methods")),
     Group(36, "helpers", "optional values", "optionals traced", _optional_targets),
+    Group(37, "datasets", "iterators of datasets", "datasets", _iterator_targets, together=True),
+    Group(38, "datasets", "iterators of arrays", "datasets", _array_targets),
+    Group(39, "datasets", "iteration over datasets", "pipelines traced", _pipeline_targets),
     # Methods of Keras, and calls of whole functions
     Group(40, "keras", "methods", "keras.targets", _call("methods")),
     Group(41, "models", "calls of Keras's objects", "models.targets", _call("of_keras")),

@@ -30,6 +30,8 @@ cpdef enum:
     MAX_COUNTED_TRACES = 32            # of the newest traces of a function: their nodes are counted
     MAX_BATCH_BYTES = 1048576          # of one batch of arrays; tf.data is faster for larger ones
     MAX_BLOCK_BYTES = 1048576          # of the batches that are cut at once
+    MAX_ELEMENT_ROWS = 256             # of one element of a dataset that the calling thread makes
+    MAX_ELEMENT_BYTES = 65536          # of the same
     MAX_HELD_BYTES = 67108864          # of arrays that are put in order when a graph iterates
     # When to give up.
     MAX_FUNCTION_FAILURES = 8          # failed recordings of one function
