@@ -122,6 +122,46 @@ NO_GAIN = {
 }
 
 
+values, numbers = tf.random.normal((1024, 32)), tf.range(1024)
+in_memory = tf.data.Dataset.from_tensor_slices((values, numbers))
+dataset = in_memory.batch(32)
+total = tf.Variable(0.0)
+
+
+def taking(endless):
+    """Return a function that takes the next batch. Each arm makes its own iterator."""
+    iterators = {}
+
+    def take():
+        installed = fastops.is_installed()
+        if installed not in iterators:
+            iterators[installed] = iter(endless)
+        return next(iterators[installed])
+
+    return take
+
+
+in_order = taking(dataset.repeat())
+shuffled = taking(in_memory.repeat().shuffle(1024).batch(32))
+
+
+@tf.function
+def step(inputs, targets):
+    total.assign_add(tf.reduce_sum(inputs) * tf.cast(targets[0], tf.float32))
+
+
+def epoch():
+    for inputs, targets in dataset:
+        step(inputs, targets)
+
+
+DATASETS = {
+    "a batch of a dataset in memory": "in_order()",
+    "a shuffled batch of a dataset in memory": "shuffled()",
+    "an epoch of 32 batches with a small traced step": "epoch()",
+}
+
+
 def arms(statement):
     return [
         Arm("installed", statement, globals(), fastops.accelerated),
@@ -137,6 +177,11 @@ def test_calls(call, race):
 @pytest.mark.parametrize("label", PROGRAMS)
 def test_programs(label, race):
     race("programs", label, arms(PROGRAMS[label]), rounds=11)
+
+
+@pytest.mark.parametrize("label", DATASETS)
+def test_datasets(label, race):
+    race("datasets", label, arms(DATASETS[label]), rounds=11)
 
 
 @pytest.mark.long
