@@ -90,8 +90,8 @@ that TensorFlow's Python read during the recording, and the sizes that it may ha
 differs, or if an op fails, TensorFlow's function is called.
 
 Calls of the public functions above that no lowering handles are replayed, too. No call is replayed
-within a device scope, a strategy or a graph. A function with a gradient of its own is not replayed
-within a tape.
+within a strategy, a graph, or, if there are several devices, a device scope. A function with a
+gradient of its own is not replayed within a tape.
 
 | namespace | functions |
 | --- | --- |
@@ -144,7 +144,8 @@ Keras makes the call itself in these cases:
 - Anything that the object holds, directly or indirectly, differs from the recording.
 - A global that the code reads differs, or a setting that Keras keeps for the thread.
 - The class is a user's.
-- The call is in a graph, a device scope, a stateless or symbolic scope, or a strategy.
+- The call is in a graph, a stateless or symbolic scope, or a strategy; or in a device scope, if
+  there are several devices.
 - Keras's Python decides by a tensor value after it has assigned to a variable, as optimizers do
   that average weights.
 
