@@ -42,7 +42,6 @@ cpdef enum:
     MAX_REFUSED_OBJECTS = 8            # objects of one class that were given up
     MAX_STATE_CHANGES = 16             # of one object, without a usable recording in between
     MAX_GUARD_MISSES = 8               # in a row, after which the recordings are dropped
-    RUNS_BEFORE_SEARCH = 8             # of a shared recording, before its kernels are looked for
     MAX_KERNEL_SEARCHES = 4            # runs of one recording that look for its kernels
     MAX_DOUBLINGS = 20                 # of a bar, by recordings or plans that were of no use
     MAX_WAIT = 4                       # times the bar; then the calls inside get accounts, too

@@ -33,7 +33,6 @@ cdef class Replay:
     cdef Replay taped      # the replay to run while a tape records; None: this one
     cdef int runs[2]       # kernel searches without a tape, and with one
     cdef Replay shared     # the same replay without variables, whose kernels it uses; or None
-    cdef int delay         # if it has no variables: runs before kernels are looked for
 
     # Whether the guards of the replay hold.
     cdef bint fits(self) except -1

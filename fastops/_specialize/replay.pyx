@@ -31,11 +31,7 @@ from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, tell_watchers
 from fastops._specialize.guards.names cimport holds as guard_holds
 from fastops._specialize.native cimport DIFFERS, DONE, FAILED, Native, Outcome, are_direct
-from fastops._specialize.policy cimport (
-    MAX_KERNEL_SEARCHES,
-    MAX_UNSHARED_OPS,
-    RUNS_BEFORE_SEARCH,
-)
+from fastops._specialize.policy cimport MAX_KERNEL_SEARCHES, MAX_UNSHARED_OPS
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
 from fastops._tf.eager cimport recording as taped
 from fastops._tf.tensor cimport Tensor
@@ -385,8 +381,6 @@ cdef class Replay:
         if native is not None:
             if native.may_run(thread):
                 return self.run_natively(native, signature, thread, result)
-        elif self.shared is not None and self.shared.delay > 0:
-            self.shared.delay -= 1
         elif self.runs[recorded] < MAX_KERNEL_SEARCHES and self.recording is not None:
             if not is_measured(thread):
                 return self.run_and_look(signature, thread, recorded, result)
@@ -396,8 +390,7 @@ cdef class Replay:
         """Return the same replay with other variables, `taped_variables` under a tape.
 
         If `alone`, the result has no variables: there are numbers in their places, and it cannot
-        run. It holds the kernels that its replays share, whichever finds them. They look for
-        kernels only after some runs, since the variables may not live long.
+        run. It holds the kernels that its replays share, whichever finds them.
         """
         cdef Replay other
         if not variables and not taped_variables:
@@ -418,8 +411,9 @@ cdef class Replay:
             other.recording = _replace(self.recording, variables=variables, taped=None)
         if self.taped is not None:
             other.taped = self.taped.rebound(taped_variables, [], alone)
+        other.runs[0], other.runs[1] = self.runs[0], self.runs[1]
         if alone:
-            self.shared, other.delay = other, RUNS_BEFORE_SEARCH
+            self.shared = other
         else:
             other.shared = self
         if self.native is not None:
@@ -491,6 +485,8 @@ cdef class Replay:
         cdef int collects
         recording = self.recording
         self.runs[recorded] += 1
+        if self.shared is not None:
+            self.shared.runs[recorded] += 1
         calls.entries = []
         # Avoid collections: the objects that are made here stay alive.
         collects = PyGC_Disable()
