@@ -17,6 +17,10 @@ from parity import cases, recipes
 from parity.draw import CONTAINERS, Draw, constant
 from parity.recipes.arrays import TRANSPOSES_ANYHOW
 
+THREADED = {"IteratorGetNext"}
+"""Ops whose kernels start threads. The processes that make malformed calls have no memory for them,
+so `test_registry` makes such calls itself."""
+
 UNDEFINED = {
     "BlockLSTMGrad": "reads beyond inputs that are too small",
     "Cholesky": "does not write all of its result if the input is not positive definite",

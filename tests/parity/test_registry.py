@@ -4,10 +4,11 @@ import os
 
 import pytest
 import tensorflow as tf
-from support import one_in
+from support import failure, one_in
 
+from fastops import raw_ops
 from fastops._core.tables import facts
-from parity import cases, coverage, recipes
+from parity import cases, coverage, malformed, recipes
 from parity.__main__ import DOCS
 from parity.campaign import WORLDS
 from parity.shared import Suite
@@ -91,6 +92,8 @@ class TestOp:
 
     def test_malformed_calls(self, suite, op_name):
         """At least five malformed calls raise TensorFlow's exception, or crash TensorFlow."""
+        if op_name in malformed.THREADED:  # see test_malformed_calls_that_start_threads
+            return
         report = suite.of(op_name).reports[0]
         raised = report.searches["malformed"].get(op_name, {"raised": 0})["raised"]
         deaths = [
@@ -109,6 +112,41 @@ class TestOp:
             for problem in report.problems
             if problem.startswith((f"{op_name},", f"{op_name}:"))
         ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"output_types": [tf.int32]},
+        {"output_types": [tf.float32, tf.float32]},
+        {"output_types": []},
+        {"output_types": ["no dtype"]},
+        {"output_shapes": [[3]]},
+        {"output_shapes": [[2], [2]]},
+        {"output_shapes": [[-2]]},
+        {"iterator": 1.0},
+        {"iterator": [1, 2]},
+        {"iterator": None},
+        {"surplus": 1},
+    ],
+    ids=str,
+)
+def test_malformed_calls_that_start_threads(wrong):
+    element = tf.constant([1.0, 2.0])
+    iterator = iter(tf.data.Dataset.from_tensors(element).repeat())._iterator_resource
+    right = {"iterator": iterator, "output_types": [tf.float32], "output_shapes": [[2]]}
+    raw_ops.IteratorGetNext(**right)
+    want = failure(tf.raw_ops.IteratorGetNext, **right | wrong)
+    assert failure(raw_ops.IteratorGetNext, **right | wrong) == want
+
+
+def test_iterators_of_other_kinds():
+    variable = tf.Variable([1.0, 2.0])
+    about = {"output_types": [tf.float32], "output_shapes": [[2]]}
+    empty = tf.raw_ops.AnonymousIteratorV3(**about)
+    for handle in (variable.handle, empty):
+        want = failure(tf.raw_ops.IteratorGetNext, iterator=handle, **about)
+        assert failure(raw_ops.IteratorGetNext, iterator=handle, **about) == want
 
 
 def path_of(op_name):
