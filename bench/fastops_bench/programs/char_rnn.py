@@ -4,20 +4,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from fastops_bench.programs import data
 from fastops_bench.programs.shared import Times, options
 
 SEQ_LENGTH, BATCH = 32, 32
 EMBEDDING_DIM, RNN_UNITS = 32, 64
-
-
-def make_text(sentences, seed):
-    """Write sentences of a small grammar."""
-    rng = np.random.default_rng(seed)
-    who = ["the queen", "a beggar", "my lord", "the old fool", "her brother", "no man"]
-    does = ["loves", "curses", "follows", "forgets", "betrays", "mourns"]
-    when = ["at dawn", "by night", "in the storm", "before the war", "with a smile"]
-    chosen = (f"{rng.choice(who)} {rng.choice(does)} {rng.choice(who)}" for _ in range(sentences))
-    return "".join(f"{sentence} {rng.choice(when)}.\n" for sentence in chosen)
 
 
 class MyModel(keras.Model):
@@ -64,7 +55,7 @@ def split_input_target(sequence):
 def main():
     args = options("A character-level recurrent network.", epochs=40, sentences=500, chars=60)
     keras.utils.set_random_seed(args.seed)
-    text = make_text(args.sentences, args.seed)
+    text = data.text(args.sentences, args.seed)
     times = Times("step")
     vocab = sorted(set(text))
     ids_from_chars = keras.layers.StringLookup(vocabulary=vocab, mask_token=None)

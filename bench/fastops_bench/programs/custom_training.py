@@ -4,22 +4,13 @@ With ``--traced=1`` a step is a traced function that takes the model and the opt
 """
 
 import keras
-import numpy as np
 import tensorflow as tf
 from keras import layers
 
+from fastops_bench.programs.data import CLASSES, FEATURES, labeled_rows
 from fastops_bench.programs.shared import Times, options
 
-FEATURES, CLASSES, BATCH = 4, 3, 32
-
-
-def make_data(rows, seed):
-    """Draw rows of three classes, which overlap a little."""
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(CLASSES, size=rows)
-    centers = np.random.default_rng(1).normal(scale=1.5, size=(CLASSES, FEATURES))
-    features = centers[labels] + rng.normal(size=(rows, FEATURES))
-    return features.astype("float32"), labels.astype("int32")
+BATCH = 32
 
 
 loss_object = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -53,7 +44,7 @@ def traced_step(model, optimizer, x, y):
 def main():
     args = options("A custom training loop.", epochs=100, rows=600, traced=0)
     keras.utils.set_random_seed(args.seed)
-    train, test = make_data(args.rows, args.seed), make_data(args.rows // 4, args.seed + 1)
+    train, test = labeled_rows(args.rows, args.seed), labeled_rows(args.rows // 4, args.seed + 1)
     times = Times("step")
     train_dataset = tf.data.Dataset.from_tensor_slices(train).shuffle(args.rows).batch(BATCH)
     test_dataset = tf.data.Dataset.from_tensor_slices(test).batch(BATCH)

@@ -8,10 +8,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from fastops_bench.programs.data import collocation
 from fastops_bench.programs.shared import Times, options
 
 VISCOSITY = 0.01 / np.pi
-INSIDE, BORDER = 256, 64
 
 
 class PINN(keras.Model):
@@ -52,22 +52,10 @@ def compute_loss(model, t, x, data):
     return loss
 
 
-def make_data(seed):
-    """Return times and places inside, and points at the beginning and at both ends with values."""
-    rng = np.random.default_rng(seed)
-    t = rng.uniform(0, 1, (INSIDE, 1)).astype("float32")
-    x = rng.uniform(-1, 1, (INSIDE, 1)).astype("float32")
-    first = np.hstack([np.zeros((BORDER, 1)), rng.uniform(-1, 1, (BORDER, 1))]).astype("float32")
-    ends = np.hstack([rng.uniform(0, 1, (BORDER, 1)), rng.choice([-1, 1], (BORDER, 1))])
-    ends = ends.astype("float32")
-    values = (-np.sin(np.pi * first[:, 1:2])).astype("float32")
-    return t, x, [(first, values), (ends, np.zeros((BORDER, 1), "float32"))]
-
-
 def main():
     args = options("A physics-informed neural network.", steps=700)
     keras.utils.set_random_seed(args.seed)
-    t, x, data = make_data(args.seed)
+    t, x, data = collocation(args.seed)
     times = Times("step")
     t, x = tf.convert_to_tensor(t), tf.convert_to_tensor(x)
     data = [(tf.convert_to_tensor(points), tf.convert_to_tensor(u)) for points, u in data]

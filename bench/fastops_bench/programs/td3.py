@@ -7,38 +7,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from fastops_bench.programs.data import ReplayBuffer
 from fastops_bench.programs.shared import Pendulum, Times, options
 
 BATCH = 64
-
-
-class ReplayBuffer:
-    def __init__(self, state_dim, action_dim, max_size=20000):
-        self.max_size, self.ptr, self.size = max_size, 0, 0
-        self.state = np.zeros((max_size, state_dim), np.float32)
-        self.action = np.zeros((max_size, action_dim), np.float32)
-        self.next_state = np.zeros((max_size, state_dim), np.float32)
-        self.reward = np.zeros((max_size, 1), np.float32)
-        self.not_done = np.zeros((max_size, 1), np.float32)
-
-    def add(self, state, action, next_state, reward, done):
-        self.state[self.ptr] = state
-        self.action[self.ptr] = action
-        self.next_state[self.ptr] = next_state
-        self.reward[self.ptr] = reward
-        self.not_done[self.ptr] = 1.0 - done
-        self.ptr = (self.ptr + 1) % self.max_size
-        self.size = min(self.size + 1, self.max_size)
-
-    def sample(self, batch_size):
-        rows = np.random.randint(0, self.size, size=batch_size)
-        return (
-            tf.convert_to_tensor(self.state[rows]),
-            tf.convert_to_tensor(self.action[rows]),
-            tf.convert_to_tensor(self.next_state[rows]),
-            tf.convert_to_tensor(self.reward[rows]),
-            tf.convert_to_tensor(self.not_done[rows]),
-        )
 
 
 class Actor(keras.Model):
@@ -134,7 +106,8 @@ class TD3:
 
     def train(self, replay_buffer, batch_size=BATCH):
         self.total_it += 1
-        state, action, next_state, reward, not_done = replay_buffer.sample(batch_size)
+        batch = map(tf.convert_to_tensor, replay_buffer.sample(batch_size))
+        state, action, next_state, reward, not_done = batch
         loss = self.train_critic(state, action, next_state, reward, not_done)
         if self.total_it % self.policy_freq == 0:
             self.train_actor(state)

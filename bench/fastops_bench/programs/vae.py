@@ -1,22 +1,13 @@
 """A variational autoencoder (Kingma and Welling, 2014) of small images, trained eagerly."""
 
 import keras
-import numpy as np
 import tensorflow as tf
 from keras import layers
 
+from fastops_bench.programs.data import SIDE, images
 from fastops_bench.programs.shared import Times, options
 
-SIDE, LATENT, BATCH = 14, 4, 64
-
-
-def make_images(count, seed):
-    """Draw images of soft ellipses, with values from 0 to 1."""
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[0:SIDE, 0:SIDE]
-    center, width = rng.uniform(4, SIDE - 4, (2, count, 1, 1)), rng.uniform(1, 3, (2, count, 1, 1))
-    images = np.exp(-(((x - center[0]) / width[0]) ** 2) - ((y - center[1]) / width[1]) ** 2)
-    return images.reshape(count, -1).astype("float32")
+LATENT, BATCH = 4, 64
 
 
 class VAE(keras.Model):
@@ -76,8 +67,8 @@ def train_step(model, x, optimizer):
 def main():
     args = options("A variational autoencoder.", epochs=40, images=2048)
     keras.utils.set_random_seed(args.seed)
-    train_images = make_images(args.images, args.seed)
-    test_images = make_images(args.images // 8, args.seed + 1)
+    train_images = images(args.images, args.seed)
+    test_images = images(args.images // 8, args.seed + 1)
     times = Times("step")
     train_dataset = (
         tf.data.Dataset.from_tensor_slices(train_images).shuffle(args.images).batch(BATCH)

@@ -1,21 +1,14 @@
 """A Wasserstein GAN with gradient penalty (Gulrajani et al., 2017) on points of eight Gaussians."""
 
 import keras
-import numpy as np
 import tensorflow as tf
 from keras import layers
 
+from fastops_bench.programs import data
 from fastops_bench.programs.shared import Times, options
 
 NOISE, BATCH = 8, 64
 CRITIC_STEPS, PENALTY = 5, 10.0
-
-
-def make_points(count, seed):
-    rng = np.random.default_rng(seed)
-    angles = 2 * np.pi * rng.integers(8, size=count) / 8
-    points = 2 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return (points + rng.normal(scale=0.05, size=points.shape)).astype("float32")
 
 
 def make_generator():
@@ -87,7 +80,7 @@ class WGAN:
 def main():
     args = options("A WGAN with gradient penalty.", steps=200)
     keras.utils.set_random_seed(args.seed)
-    points = make_points(2048, args.seed)
+    points = data.points(2048, args.seed)
     times = Times("step")
     dataset = (
         tf.data.Dataset.from_tensor_slices(points)

@@ -4,40 +4,21 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from fastops_bench.programs import data
 from fastops_bench.programs.shared import Times, options
 
-VOCABULARY, TOPICS, WINDOW = 1000, 20, 2
 EMBEDDING_SIZE, NUM_SAMPLED, BATCH = 64, 32, 128
-
-
-def make_corpus(words, seed):
-    """Write a text of common words, and of words of topics that change every 50 words."""
-    rng = np.random.default_rng(seed)
-    topics = np.repeat(rng.integers(TOPICS, size=words // 50 + 1), 50)[:words]
-    own = (VOCABULARY - 100) // TOPICS
-    common = np.minimum(rng.zipf(1.5, words) - 1, 99)
-    return np.where(
-        rng.random(words) < 0.4, common, 100 + topics * own + rng.integers(own, size=words)
-    )
-
-
-def next_batch(corpus, rng):
-    """Return words, and for each of them a word near to it."""
-    places = rng.integers(WINDOW, len(corpus) - WINDOW, size=BATCH)
-    offsets = rng.integers(1, WINDOW + 1, size=BATCH) * rng.choice([-1, 1], size=BATCH)
-    labels = corpus[places + offsets].reshape(BATCH, 1)
-    return corpus[places].astype(np.int32), labels.astype(np.int64)
 
 
 def main():
     args = options("Word vectors.", steps=4000, lap=50)
     tf.random.set_seed(args.seed)
-    corpus, rng = make_corpus(50_000, args.seed), np.random.default_rng(args.seed)
+    corpus, rng = data.corpus(50_000, args.seed), np.random.default_rng(args.seed)
     times = Times("step")
     with tf.device("/CPU:0"):
-        embedding = tf.Variable(tf.random.normal([VOCABULARY, EMBEDDING_SIZE]))
-        softmax_weights = tf.Variable(tf.random.truncated_normal([VOCABULARY, EMBEDDING_SIZE]))
-        softmax_biases = tf.Variable(tf.zeros([VOCABULARY]))
+        embedding = tf.Variable(tf.random.normal([data.VOCABULARY, EMBEDDING_SIZE]))
+        softmax_weights = tf.Variable(tf.random.truncated_normal([data.VOCABULARY, EMBEDDING_SIZE]))
+        softmax_biases = tf.Variable(tf.zeros([data.VOCABULARY]))
     variables = [embedding, softmax_weights, softmax_biases]
     optimizer = keras.optimizers.SGD(0.5)
 
@@ -54,7 +35,7 @@ def main():
                     labels=y,
                     inputs=x_embed,
                     num_sampled=NUM_SAMPLED,
-                    num_classes=VOCABULARY,
+                    num_classes=data.VOCABULARY,
                 )
             )
 
@@ -77,7 +58,8 @@ def main():
     x_test = np.array([0, 1, 100, 200, 500, 900])
     losses, nearest = [], []
     for step in range(1, args.steps + 1):
-        batch_x, batch_y = next_batch(corpus, rng)
+        batch_x, batch_y = data.neighbors(corpus, BATCH, rng)
+        batch_x, batch_y = batch_x.astype(np.int32), batch_y.reshape(BATCH, 1)
         losses.append(float(run_optimization(batch_x, batch_y)))
         if step % args.lap == 0:
             similarity = evaluate(get_embedding(x_test))

@@ -1,24 +1,14 @@
 """A character-level recurrent network, and text that it generates."""
 
-import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from fastops_bench.programs import data
 from fastops_bench.programs.shared import Times, options, prepare_torch
 
 SEQ_LENGTH, BATCH = 32, 32
 EMBEDDING_DIM, RNN_UNITS = 32, 64
-
-
-def make_text(sentences, seed):
-    """Write sentences of a small grammar."""
-    rng = np.random.default_rng(seed)
-    who = ["the queen", "a beggar", "my lord", "the old fool", "her brother", "no man"]
-    does = ["loves", "curses", "follows", "forgets", "betrays", "mourns"]
-    when = ["at dawn", "by night", "in the storm", "before the war", "with a smile"]
-    chosen = (f"{rng.choice(who)} {rng.choice(does)} {rng.choice(who)}" for _ in range(sentences))
-    return "".join(f"{sentence} {rng.choice(when)}.\n" for sentence in chosen)
 
 
 class MyModel(nn.Module):
@@ -36,7 +26,7 @@ class MyModel(nn.Module):
 def main():
     args = options("A character-level recurrent network.", epochs=40, sentences=500, chars=60)
     prepare_torch(args.seed)
-    text = make_text(args.sentences, args.seed)
+    text = data.text(args.sentences, args.seed)
     times = Times("step")
     vocab = ["[UNK]", *sorted(set(text))]
     ids = {char: place for place, char in enumerate(vocab)}

@@ -1,22 +1,13 @@
 """A training loop over a dataset, with metrics for each epoch."""
 
-import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from fastops_bench.programs.data import CLASSES, FEATURES, labeled_rows
 from fastops_bench.programs.shared import Times, options, prepare_torch
 
-FEATURES, CLASSES, BATCH = 4, 3, 32
-
-
-def make_data(rows, seed):
-    """Draw rows of three classes, which overlap a little."""
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(CLASSES, size=rows)
-    centers = np.random.default_rng(1).normal(scale=1.5, size=(CLASSES, FEATURES))
-    features = centers[labels] + rng.normal(size=(rows, FEATURES))
-    return torch.as_tensor(features.astype("float32")), torch.as_tensor(labels)
+BATCH = 32
 
 
 class Mean:
@@ -34,10 +25,12 @@ class Mean:
 def main():
     args = options("A training loop.", epochs=100, rows=600, traced=0)
     prepare_torch(args.seed)
-    train, test = make_data(args.rows, args.seed), make_data(args.rows // 4, args.seed + 1)
+    train, test = labeled_rows(args.rows, args.seed), labeled_rows(args.rows // 4, args.seed + 1)
     times = Times("step")
-    train_loader = DataLoader(TensorDataset(*train), batch_size=BATCH, shuffle=True)
-    test_loader = DataLoader(TensorDataset(*test), batch_size=BATCH)
+    train_loader = DataLoader(
+        TensorDataset(*map(torch.as_tensor, train)), batch_size=BATCH, shuffle=True
+    )
+    test_loader = DataLoader(TensorDataset(*map(torch.as_tensor, test)), batch_size=BATCH)
     model = nn.Sequential(
         nn.Linear(FEATURES, 32),
         nn.ReLU(),

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from fastops_bench.programs.data import collocation
 from fastops_bench.programs.shared import Times, options, prepare_torch
 
 VISCOSITY = 0.01 / np.pi
-INSIDE, BORDER = 256, 64
 
 
 class PINN(nn.Module):
@@ -47,22 +47,10 @@ def compute_loss(model, t, x, data):
     return loss
 
 
-def make_data(seed):
-    """Return times and places inside, and points at the beginning and at both ends with values."""
-    rng = np.random.default_rng(seed)
-    t = rng.uniform(0, 1, (INSIDE, 1)).astype("float32")
-    x = rng.uniform(-1, 1, (INSIDE, 1)).astype("float32")
-    first = np.hstack([np.zeros((BORDER, 1)), rng.uniform(-1, 1, (BORDER, 1))]).astype("float32")
-    ends = np.hstack([rng.uniform(0, 1, (BORDER, 1)), rng.choice([-1, 1], (BORDER, 1))])
-    ends = ends.astype("float32")
-    values = (-np.sin(np.pi * first[:, 1:2])).astype("float32")
-    return t, x, [(first, values), (ends, np.zeros((BORDER, 1), "float32"))]
-
-
 def main():
     args = options("A physics-informed neural network.", steps=700)
     prepare_torch(args.seed)
-    t, x, data = make_data(args.seed)
+    t, x, data = collocation(args.seed)
     times = Times("step")
     t, x = torch.as_tensor(t).requires_grad_(True), torch.as_tensor(x).requires_grad_(True)
     data = [(torch.as_tensor(points), torch.as_tensor(u)) for points, u in data]

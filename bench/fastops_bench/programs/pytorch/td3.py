@@ -6,38 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from fastops_bench.programs.data import ReplayBuffer
 from fastops_bench.programs.shared import Pendulum, Times, options, prepare_torch
 
 BATCH = 64
-
-
-class ReplayBuffer:
-    def __init__(self, state_dim, action_dim, max_size=20000):
-        self.max_size, self.ptr, self.size = max_size, 0, 0
-        self.state = np.zeros((max_size, state_dim), np.float32)
-        self.action = np.zeros((max_size, action_dim), np.float32)
-        self.next_state = np.zeros((max_size, state_dim), np.float32)
-        self.reward = np.zeros((max_size, 1), np.float32)
-        self.not_done = np.zeros((max_size, 1), np.float32)
-
-    def add(self, state, action, next_state, reward, done):
-        self.state[self.ptr] = state
-        self.action[self.ptr] = action
-        self.next_state[self.ptr] = next_state
-        self.reward[self.ptr] = reward
-        self.not_done[self.ptr] = 1.0 - done
-        self.ptr = (self.ptr + 1) % self.max_size
-        self.size = min(self.size + 1, self.max_size)
-
-    def sample(self, batch_size):
-        rows = np.random.randint(0, self.size, size=batch_size)
-        return (
-            torch.as_tensor(self.state[rows]),
-            torch.as_tensor(self.action[rows]),
-            torch.as_tensor(self.next_state[rows]),
-            torch.as_tensor(self.reward[rows]),
-            torch.as_tensor(self.not_done[rows]),
-        )
 
 
 class Actor(nn.Module):
@@ -103,7 +75,8 @@ class TD3:
 
     def train(self, replay_buffer, batch_size=BATCH):
         self.total_it += 1
-        state, action, next_state, reward, not_done = replay_buffer.sample(batch_size)
+        batch = map(torch.as_tensor, replay_buffer.sample(batch_size))
+        state, action, next_state, reward, not_done = batch
         with torch.no_grad():
             noise = torch.randn_like(action) * self.policy_noise
             noise = noise.clamp(-self.noise_clip, self.noise_clip)

@@ -1,22 +1,13 @@
 """A variational autoencoder of small images."""
 
-import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from fastops_bench.programs.data import SIDE, images
 from fastops_bench.programs.shared import Times, options, prepare_torch
 
-SIDE, LATENT, BATCH = 14, 4, 64
-
-
-def make_images(count, seed):
-    """Draw images of soft ellipses, with values from 0 to 1."""
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[0:SIDE, 0:SIDE]
-    center, width = rng.uniform(4, SIDE - 4, (2, count, 1, 1)), rng.uniform(1, 3, (2, count, 1, 1))
-    images = np.exp(-(((x - center[0]) / width[0]) ** 2) - ((y - center[1]) / width[1]) ** 2)
-    return images.reshape(count, -1).astype("float32")
+LATENT, BATCH = 4, 64
 
 
 class VAE(nn.Module):
@@ -55,8 +46,8 @@ def compute_loss(model, x):
 def main():
     args = options("A variational autoencoder.", epochs=40, images=2048)
     prepare_torch(args.seed)
-    train_images = torch.as_tensor(make_images(args.images, args.seed))
-    test_images = torch.as_tensor(make_images(args.images // 8, args.seed + 1))
+    train_images = torch.as_tensor(images(args.images, args.seed))
+    test_images = torch.as_tensor(images(args.images // 8, args.seed + 1))
     times = Times("step")
     train_loader = DataLoader(TensorDataset(train_images), batch_size=BATCH, shuffle=True)
     test_loader = DataLoader(TensorDataset(test_images), batch_size=BATCH)

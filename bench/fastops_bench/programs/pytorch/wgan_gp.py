@@ -1,21 +1,14 @@
 """A Wasserstein GAN with gradient penalty on points of eight Gaussians."""
 
-import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from fastops_bench.programs import data
 from fastops_bench.programs.shared import Times, options, prepare_torch
 
 NOISE, BATCH = 8, 64
 CRITIC_STEPS, PENALTY = 5, 10.0
-
-
-def make_points(count, seed):
-    rng = np.random.default_rng(seed)
-    angles = 2 * np.pi * rng.integers(8, size=count) / 8
-    points = 2 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return (points + rng.normal(scale=0.05, size=points.shape)).astype("float32")
 
 
 def make_generator():
@@ -54,7 +47,7 @@ def endless(loader):
 def main():
     args = options("A WGAN with gradient penalty.", steps=200)
     prepare_torch(args.seed)
-    points = torch.as_tensor(make_points(2048, args.seed))
+    points = torch.as_tensor(data.points(2048, args.seed))
     times = Times("step")
     loader = DataLoader(TensorDataset(points), batch_size=BATCH, shuffle=True, drop_last=True)
     critic, generator = make_critic(), make_generator()

@@ -6,27 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from fastops_bench.programs import data
 from fastops_bench.programs.shared import Times, options, prepare_torch
 
-VOCABULARY, TOPICS, WINDOW = 1000, 20, 2
 EMBEDDING_SIZE, NUM_SAMPLED, BATCH = 64, 32, 128
-
-
-def make_corpus(words, seed):
-    """Write a text of common words, and of words of topics that change every 50 words."""
-    rng = np.random.default_rng(seed)
-    topics = np.repeat(rng.integers(TOPICS, size=words // 50 + 1), 50)[:words]
-    own = (VOCABULARY - 100) // TOPICS
-    common = np.minimum(rng.zipf(1.5, words) - 1, 99)
-    rare = 100 + topics * own + rng.integers(own, size=words)
-    return np.where(rng.random(words) < 0.4, common, rare)
-
-
-def next_batch(corpus, rng):
-    """Return words, and for each of them a word near to it."""
-    places = rng.integers(WINDOW, len(corpus) - WINDOW, size=BATCH)
-    offsets = rng.integers(1, WINDOW + 1, size=BATCH) * rng.choice([-1, 1], size=BATCH)
-    return corpus[places], corpus[places + offsets]
 
 
 class SampledSoftmax(nn.Module):
@@ -56,16 +39,16 @@ class SampledSoftmax(nn.Module):
 def main():
     args = options("Word vectors.", steps=4000, lap=50)
     prepare_torch(args.seed)
-    corpus, rng = make_corpus(50_000, args.seed), np.random.default_rng(args.seed)
+    corpus, rng = data.corpus(50_000, args.seed), np.random.default_rng(args.seed)
     times = Times("step")
-    embedding = nn.Embedding(VOCABULARY, EMBEDDING_SIZE, sparse=True)
-    sampled_loss = SampledSoftmax(VOCABULARY, EMBEDDING_SIZE, NUM_SAMPLED)
+    embedding = nn.Embedding(data.VOCABULARY, EMBEDDING_SIZE, sparse=True)
+    sampled_loss = SampledSoftmax(data.VOCABULARY, EMBEDDING_SIZE, NUM_SAMPLED)
     parameters = [*embedding.parameters(), *sampled_loss.parameters()]
     optimizer = torch.optim.SGD(parameters, 0.5)
     x_test = torch.tensor([0, 1, 100, 200, 500, 900])
     losses, nearest = [], []
     for step in range(1, args.steps + 1):
-        batch_x, batch_y = map(torch.as_tensor, next_batch(corpus, rng))
+        batch_x, batch_y = map(torch.as_tensor, data.neighbors(corpus, BATCH, rng))
         loss = sampled_loss(embedding(batch_x), batch_y)
         optimizer.zero_grad()
         loss.backward()
