@@ -195,7 +195,7 @@ cdef class MethodCase(Specialization):
     cdef set marks
     cdef dict names
     cdef list warned
-    cdef bint foreign  # whether variables are used that the object does not hold
+    cdef bint identified  # whether the signature has addresses of variables
 
     def __init__(self, key, scopes, Account account):
         super().__init__(key, MAX_SIGNATURE_FAILURES, account)
@@ -333,7 +333,8 @@ cdef class ClassRecordings:
         """Share the recordings of an object, unless they are good for no other object."""
         cdef ObjectState fitting
         cdef size_t i
-        if not self.outlived or case.foreign or case.warned or code_of_users(case.codes):
+        # The addresses in a signature may be those of other variables later.
+        if not self.outlived or case.identified or case.warned or code_of_users(case.codes):
             return 0
         fitting = self.find(root)
         if fitting is None:
@@ -1071,7 +1072,7 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
     cdef list foreign = [
         value for value in identities if <size_t><PyObject*>value not in state.seen
     ]
-    case.foreign = bool(foreign)
+    case.identified = bool(identities)
     if _holds_container(result, state.seen):
         raise NotReplayableError("container_returned")
     if (second or case.variants) and not case.holds():

@@ -277,7 +277,7 @@ class Places:
         self.enqueue(function, parts, [(".", name) for name in names])
         self.visit_dict(function, attributes, frozenset(), ".")
 
-        if _is_of_module(function):
+        if is_own(str(function.__module__)) and is_of_module(function):
             self.functions.append(function)
 
     def visit_function_of_numpy(self, function):
@@ -407,11 +407,10 @@ def _is_of_users(value):
     return not (is_constant(value) or is_own(kind.__module__))
 
 
-def _is_of_module(function):
-    """Tell whether a function belongs to a library, and its module has it under its name."""
-    name = str(function.__module__)
-    namespace = getattr(sys.modules.get(name), "__dict__", {})
-    return is_own(name) and upstream(namespace.get(function.__name__)) is function
+def is_of_module(function):
+    """Tell whether the module of a function has it under its name: code may look it up there."""
+    namespace = getattr(sys.modules.get(str(function.__module__)), "__dict__", {})
+    return upstream(namespace.get(function.__name__)) is function
 
 
 def _handlers_of(dispatcher):

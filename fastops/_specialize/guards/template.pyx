@@ -22,7 +22,7 @@ from libcpp.vector cimport vector
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.dicts cimport DictVersion, InstanceDict, IterateSet, Referent
 from fastops._cpp.python cimport PySequence_Fast_ITEMS
-from fastops._specialize.guards.names cimport is_stand_in, original_of
+from fastops._specialize.guards.names cimport is_stand_in
 from fastops._specialize.guards.watch cimport (
     ARRAY,
     CELL,
@@ -59,7 +59,7 @@ from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
 from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
-from fastops._specialize.guards.places import SEALED, is_constant
+from fastops._specialize.guards.places import SEALED, is_constant, is_of_module
 
 cdef tuple _IDENTICAL = (
     *(type, ModuleType, BuiltinFunctionType, _EagerTensor),
@@ -150,7 +150,7 @@ cdef class ObjectTemplate:
                     elif (
                         isinstance(<object>value, _IDENTICAL)
                         or is_stand_in(<object>value)
-                        or _is_of_module(<object>value)
+                        or type(<object>value) is FunctionType and is_of_module(<object>value)
                     ):
                         self.keep(v, IDENTICAL)
                     elif is_constant(<object>value):
@@ -339,13 +339,6 @@ cdef bint _is_own(PyObject* value, object holder, object title, dict names) exce
     return type(<object>value) is str and any([
         title in titles and issubclass(holder, kind) for kind, titles in names.items()
     ])
-
-
-cdef bint _is_of_module(object value) except -1:
-    """Whether a value is a function that its module has under its name: code may look it up."""
-    return type(value) is FunctionType and (
-        original_of(value.__globals__.get(value.__name__)) is value
-    )
 
 
 cdef bint _is_equal(object one, object other) except -1:

@@ -184,6 +184,21 @@ def test_functions_of_users_are_not_shared():
             assert float(metric.result()) == 2.0 * factor
 
 
+def test_calls_that_take_variables_are_not_shared():
+    """A signature has the addresses of variables. The next object may hold them elsewhere."""
+    variables = [keras.Variable([1.0, 2.0]), keras.Variable([3.0, 4.0])]
+
+    def epoch(number):
+        metric = keras.metrics.Mean()
+        metric.first, metric.second = variables if number % 2 else variables[::-1]
+        for _ in range(5):
+            metric.update_state(variables[0])
+        return float(metric.result())
+
+    with fastops.accelerated():
+        assert [epoch(number) for number in range(9)] == [1.5] * 9
+
+
 def test_names_are_those_of_new_objects():
     def program():
         keras.backend.clear_session()
