@@ -10,6 +10,10 @@ from fastops._cpp.runtime cimport Runtime
 # Whether draws may run here: `install` is active, and all draws are known that TensorFlow's
 # kernels have made.
 cdef bint live
+# Whether `install` is active.
+cdef bint installed
+# Changes when TensorFlow drops its kernels, so that all sequences begin again.
+cdef unsigned long long era
 
 # Makes the first draw of a pair of seeds. Returns the entry of the call, with the results, or None
 # if TensorFlow has to draw: then its kernel has been brought up to date.

@@ -52,7 +52,7 @@ from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import random_seed as _random_seed
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
 
-cdef frozenset _SAMPLERS = frozenset(["LogUniformCandidateSampler", "UniformCandidateSampler"])
+SAMPLERS = frozenset(["LogUniformCandidateSampler", "UniformCandidateSampler"])
 
 # Inputs whose values decide how many numbers are drawn. Of others, the shape does.
 cdef frozenset _BY_VALUE = frozenset([b"num_samples", b"shape"])
@@ -69,7 +69,9 @@ cdef object _get_seed = _random_seed.get_seed
 cdef object _internal_operation_seed = _tf_context.internal_operation_seed
 cdef object _MAX_SEED = 2**31 - 1
 cdef object _context = None  # a weak reference to TensorFlow's context
-cdef bint _installed = False, _known = False
+cdef bint _known = False
+installed = False
+era = 0
 
 
 @cython.final
@@ -114,7 +116,7 @@ cdef class Drawn:
     def __init__(self, Schema op not None):
         cdef int i
         self.kinds, self.draws, self.numbers = [], [], {}
-        self.sampler = op.op_name in _SAMPLERS
+        self.sampler = op.op_name in SAMPLERS
         for i in range(op.num_attrs):
             if op.attr_names[i] in ("seed", "seed2"):
                 self.slots[op.attr_names[i] == "seed2"] = op.attr_slots[i]
@@ -381,19 +383,20 @@ def begin(known):
         Whether no kernel of TensorFlow has drawn by seeds so far. If not, draws begin after
         `forget`.
     """
-    global _installed, _known, live
-    _installed, _known = True, known
+    global installed, _known, live
+    installed, _known = True, known
     live = known
 
 
 def forget():
     """Start again: TensorFlow has dropped its kernels, which held the positions in sequences."""
-    global _known, live
+    global _known, live, era
     cdef Drawn drawn
+    era += 1
     for drawn in _ops.values():
         drawn.forget()
     _known = True
-    live = _installed
+    live = installed
 
 
 cdef int settle(const Runtime& runtime) except -1:
@@ -441,8 +444,8 @@ cdef vector[SeedPair] _to_hand_over(vector[SeedPair] pairs):
 
 def stop():
     """End what `begin` has begun."""
-    global _installed, _known, live
-    _installed = _known = live = False
+    global installed, _known, live
+    installed = _known = live = False
 
 
 cpdef size_t num_pairs():

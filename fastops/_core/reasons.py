@@ -199,7 +199,7 @@ REFUSALS = {
             "node_seeded",
             "graph",
             "a random op has a seed: its sequence belongs to TensorFlow's kernel",
-            "use the stateless random ops",
+            "install fastops before the program sets its global seed",
         ),
         Reason("node_state", "graph", "an op has a state that a second kernel would not share"),
         Reason("node_unreadable", "graph", "a constant cannot be read"),

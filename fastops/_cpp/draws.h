@@ -47,6 +47,29 @@ class SamplerKernel : public tensorflow::OpKernel {
   GuardedGenerator generator;
 };
 
+// Returns the generator of a random kernel with these seeds, which has not drawn yet. Returns null
+// if it is not where it should be.
+inline GuardedGenerator* GeneratorOf(tensorflow::OpKernel* kernel, bool sampler, int64_t seed,
+                                     int64_t seed2) {
+  GuardedGenerator* guarded = sampler ? &static_cast<SamplerKernel*>(kernel)->generator
+                                      : &static_cast<RandomKernel*>(kernel)->generator;
+  const tensorflow::random::PhiloxRandom expected(seed, seed2);
+  return std::memcmp(&guarded->generator, &expected, sizeof(expected)) == 0 ? guarded : nullptr;
+}
+
+// The generator of a kernel in a plan, and the pair of seeds with which its sequence begins.
+struct DrawSequence {
+  GuardedGenerator* guarded;  // in the kernel
+  int64_t seed;
+  int64_t seed2;
+
+  // Another thread may run the kernel.
+  void Begin() const {
+    tensorflow::mutex_lock lock(guarded->mu);
+    guarded->generator = tensorflow::random::PhiloxRandom(seed, seed2);
+  }
+};
+
 // A kernel that makes the first draw of any pair of seeds.
 //
 // TensorFlow makes a kernel for each pair, sets its generator by the pair, and keeps it. Everything
@@ -65,11 +88,8 @@ class SeededKernel {
     made->kernel_ =
         PreparedKernel::Make(runtime, std::move(node), num_outputs, false, false, &status);
     if (made->kernel_ == nullptr) return nullptr;
-    tensorflow::OpKernel* kernel = made->kernel_->kernel();
-    GuardedGenerator* guarded = sampler ? &static_cast<SamplerKernel*>(kernel)->generator
-                                        : &static_cast<RandomKernel*>(kernel)->generator;
-    const tensorflow::random::PhiloxRandom expected(kSeed, kSeed2);
-    if (std::memcmp(&guarded->generator, &expected, sizeof(expected)) != 0) return nullptr;
+    GuardedGenerator* guarded = GeneratorOf(made->kernel_->kernel(), sampler, kSeed, kSeed2);
+    if (guarded == nullptr) return nullptr;
     made->generator_ = &guarded->generator;
     return made;
   }

@@ -7,7 +7,7 @@ from libcpp.vector cimport vector
 
 from fastops._cpp.kernel cimport Manner
 from fastops._cpp.runtime cimport Runtime
-from fastops._tf.op_kernel cimport TensorValue
+from fastops._tf.op_kernel cimport OpKernel, TensorValue
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 
@@ -22,6 +22,17 @@ cdef extern from "declarations.h" namespace "fastops":
         bool busy()
         # Returns 0, 1 with a status, or -1 with a Python exception.
         int Run(int64_t, int64_t, const TensorValue*, PyObject**, Status*, Manner*) except +
+
+    cdef cppclass GuardedGenerator:
+        pass
+
+    cdef cppclass DrawSequence:
+        GuardedGenerator* guarded
+        int64_t seed
+        int64_t seed2
+        void Begin()
+
+    GuardedGenerator* GeneratorOf(OpKernel*, bool sampler, int64_t, int64_t)
 
     const uint32_t UNDRAWN "fastops::SeedPairs::kNone"
     const uint32_t IN_TENSORFLOW "fastops::SeedPairs::kTensorFlow"

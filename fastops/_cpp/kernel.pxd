@@ -6,7 +6,7 @@ from libcpp.vector cimport vector
 
 from fastops._cpp.options cimport Threads
 from fastops._cpp.runtime cimport Runtime
-from fastops._tf.op_kernel cimport TensorValue
+from fastops._tf.op_kernel cimport OpKernel, TensorValue
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
@@ -39,6 +39,7 @@ cdef extern from "declarations.h" namespace "fastops":
         # Returns 0, 1 with a status, or -1 with a Python exception.
         int Run(const TensorValue*, PyObject**, Status*, Manner*) except +
         bool RunUnwrapped(const TensorValue*, Tensor*, int64_t*) except +
+        OpKernel* kernel()
         const ThreadChoice* choice()
         int64_t primitive_runs()
         int num_outputs()

@@ -11,6 +11,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/synchronization/notification.h"
+#include "draws.h"
 #include "invariants.h"
 #include "kernel.h"
 #include "placed.h"
@@ -24,8 +25,8 @@ struct NativeStep {
   enum StepKind { kKernel, kRead, kCopy, kSwitch, kMerge, kLoop, kNothing };
 
   StepKind kind = kKernel;
-  int number = 0;    // steps inside of loops are counted, too
-  std::string name;  // of the node
+  int number = 0;        // steps inside of loops are counted, too
+  std::string location;  // of the node, for errors
   std::shared_ptr<PreparedKernel> kernel;
   std::shared_ptr<PlacedKernel> placed;  // replaces `kernel` in a plan for another device
   std::vector<int> inputs;               // slots
@@ -34,6 +35,7 @@ struct NativeStep {
   std::vector<int> releases;  // slots to empty after this step
   std::vector<int> needs;     // the step is dead if one of these slots is dead
   int control = -1;           // marked dead with the step, for its control dependents
+  bool seeded = false;        // a random kernel with seeds: it draws as `SeededKernel` does
 
   // For a loop. Each loop variable has three slots: `entered` holds its first value, the body reads
   // it from `current`, and leaves its next value in `next`.
@@ -71,6 +73,51 @@ struct Activation {
   Threads threads = Threads::kAuto;
 };
 
+// What a plan assumes of the tensors that a call passes: their dtypes, and the dtypes and shapes of
+// the resources that handles refer to.
+class ArgumentKinds {
+ public:
+  void Add(const tensorflow::Tensor& tensor) { arguments_.push_back(Of(tensor)); }
+
+  bool Match(const absl::InlinedVector<const tensorflow::Tensor*, 8>& given) const {
+    if (given.size() != arguments_.size()) return false;
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (given[i]->dtype() != arguments_[i].dtype) return false;
+      if (arguments_[i].dtype == tensorflow::DT_RESOURCE && !(Of(*given[i]) == arguments_[i])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  struct Argument {
+    tensorflow::DataType dtype;
+    std::vector<tensorflow::DtypeAndPartialTensorShape> resources;
+
+    bool operator==(const Argument& other) const {
+      if (dtype != other.dtype || resources.size() != other.resources.size()) return false;
+      for (size_t i = 0; i < resources.size(); ++i) {
+        if (resources[i].dtype != other.resources[i].dtype ||
+            !resources[i].shape.IsIdenticalTo(other.resources[i].shape)) {
+          return false;
+        }
+      }
+      return true;
+    }
+  };
+
+  static Argument Of(const tensorflow::Tensor& tensor) {
+    Argument argument{tensor.dtype(), {}};
+    if (tensor.dtype() == tensorflow::DT_RESOURCE && tensor.NumElements() == 1) {
+      argument.resources = tensor.flat<tensorflow::ResourceHandle>()(0).dtypes_and_shapes();
+    }
+    return argument;
+  }
+
+  std::vector<Argument> arguments_;
+};
+
 using Borrowed = absl::InlinedVector<const tensorflow::Tensor*, 8>;
 using Made = absl::InlinedVector<tensorflow::Tensor, 4>;
 
@@ -84,7 +131,8 @@ class NativePlan {
   // Runs the steps in one of TensorFlow's threads. Null: they run in the calling thread. Python
   // functions may depend on their thread: on locals of the thread, on numpy.errstate, on signals.
   const ThreadRunner* runner = nullptr;
-  Times times;  // sums over the measured runs; guarded by the GIL
+  Times times;                          // sums over the measured runs; guarded by the GIL
+  std::vector<DrawSequence> sequences;  // of the random kernels with seeds
 
   // Makes room for the values of a run.
   void Resize(int num_slots) { constants_.resize(num_slots); }
@@ -120,6 +168,30 @@ class NativePlan {
 
   // Stores a constant in a slot for all runs.
   void Hold(int slot, const tensorflow::Tensor& value) { constants_[slot] = value; }
+
+  // Makes the draws of a number of runs, without their results. Returns false if the number of
+  // draws may differ from run to run, since a step has inputs that are not constant, or may not run
+  // once.
+  bool CatchUp(int64_t runs) const {
+    size_t found = 0;
+    for (const NativeStep& step : steps) {
+      if (!step.seeded) continue;
+      ++found;
+      if (!step.needs.empty()) return false;
+      absl::InlinedVector<tensorflow::Tensor, 4> values;
+      absl::InlinedVector<tensorflow::TensorValue, 4> inputs;
+      for (int slot : step.inputs) {
+        if (!constants_[slot].IsInitialized()) return false;
+        values.push_back(constants_[slot]);
+      }
+      for (auto& value : values) inputs.emplace_back(&value);
+      for (int64_t run = 0; run < runs; ++run) {
+        tensorflow::Tensor drawn;
+        if (!step.kernel->RunUnwrapped(inputs.data(), &drawn, nullptr)) return false;
+      }
+    }
+    return found == sequences.size();  // else some are in loops
+  }
 
   // How often oneDNN's primitive ran without the kernel, in all steps.
   int64_t PrimitiveRuns() const { return PrimitiveRuns(steps); }
@@ -415,7 +487,7 @@ class NativePlan {
     tensorflow::OpKernelContext context(&params);
     Manner manner;
     if (step.kernel->choice() != nullptr) {
-      manner.threads = values->threads;
+      manner.threads = step.seeded ? Threads::kPool : values->threads;
       for (int slot : step.inputs) manner.bytes += values->slots[slot].TotalBytes();
     }
     step.kernel->Compute(&params, &context, &manner);

@@ -4,6 +4,7 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from fastops._cpp.draws cimport DrawSequence
 from fastops._cpp.kernel cimport PreparedKernel
 from fastops._cpp.options cimport Threads
 from fastops._cpp.placed cimport PlacedKernel
@@ -25,7 +26,7 @@ cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass NativeStep:
         StepKind kind
         int number
-        string name
+        string location
         shared_ptr[PreparedKernel] kernel
         shared_ptr[PlacedKernel] placed
         vector[int] inputs
@@ -34,6 +35,7 @@ cdef extern from "declarations.h" namespace "fastops":
         vector[int] releases
         vector[int] needs
         int control
+        bool seeded
         vector[NativeStep] enters
         vector[NativeStep] body
         vector[NativeStep] exits
@@ -53,6 +55,10 @@ cdef extern from "declarations.h" namespace "fastops":
         size_t size()
         void push_back(const Tensor*)
 
+    cdef cppclass ArgumentKinds:
+        void Add(const Tensor&) except +
+        bool Match(const Borrowed&)
+
     cdef cppclass Made:
         Made()
         size_t size()
@@ -66,12 +72,14 @@ cdef extern from "declarations.h" namespace "fastops":
         bool conditional
         const ThreadRunner* runner
         Times times
+        vector[DrawSequence] sequences
         void Resize(int)
         Status Fix(const PreparedKernel&, int) except +
         Status FixPlaced(const PlacedKernel&, int) except +
         void Hold(int, const Tensor&)
         void Release(int)
         void CopyTo(NativePlan*)
+        bool CatchUp(int64_t) except +
         int64_t PrimitiveRuns()
         # Borrows the arguments.
         Status Run(

@@ -16,6 +16,7 @@ from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.eager import context as _tf_context
 
 from fastops._core import draws as _draws
+from fastops._plans import runtime_function as _runtime_function
 
 
 cdef tuple _WATCHED = ("TFE_Py_FastPathExecute", "TFE_ContextClearCaches")
@@ -43,11 +44,13 @@ def begin():
         return
     if all([isinstance(vars(_pywrap_tfe).get(name), Replacement) for name in _WATCHED]):
         _draws.begin(known)
+        _runtime_function.enter()
 
 
 def end():
     """Leave all draws to TensorFlow again."""
     try:
+        _runtime_function.leave()
         if draws.num_pairs():
             draws.settle(deref(runtime()))
     finally:

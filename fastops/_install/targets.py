@@ -146,6 +146,12 @@ def _traced_targets(traced, planner):
     yield Target("traced", "tf.function.__call__", upstream.look_up(name), "__call__", make)
 
 
+def _runtime_targets(traced):
+    name = "tensorflow.python.eager.polymorphic_function.atomic_function.AtomicFunction"
+    kind = upstream.look_up(name)
+    yield Target("traced", "AtomicFunction.call_flat", kind, "call_flat", traced.RuntimeCall)
+
+
 def _call(name):
     """Return a function that takes a module, and calls its function with this name."""
 
@@ -198,8 +204,9 @@ GROUPS = in_order(
     Group(41, "models", "calls of Keras's objects", "models.targets", _call("of_keras")),
     Group(42, "models", "steps of tf_keras's optimizers", "models.targets", _call("of_tf_keras")),
     Group(43, "traced", "tf.function", "traced planner", _traced_targets),
+    Group(44, "traced", "functions of the runtime", "traced", _runtime_targets),
     Group(
-        44, "traced", "optional values", "optionals traced", _optional_method_targets, together=True
+        45, "traced", "optional values", "optionals traced", _optional_method_targets, together=True
     ),
 )
 """All groups, the lowest rank first. The ranks of one kind of callables have the same tens."""

@@ -9,6 +9,7 @@ from cpython.ref cimport Py_INCREF
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.caller cimport call_as
+from fastops._plans.runtime_function cimport call_flat
 from fastops._plans.runner cimport Original
 from fastops._situation cimport is_plain
 
@@ -55,6 +56,33 @@ cdef PyObject* _function_call(PyObject* callable, PyObject* const* args, size_t 
 
 @cython.final
 @cython.no_gc_clear
+cdef class RuntimeCall(Replacement):
+    """Stand-in for the method that calls functions of TensorFlow's runtime with flat tensors.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's method.
+    """
+
+    def __init__(self, original):
+        super().__init__(original)
+        self.vectorcall = _runtime_call
+
+
+cdef PyObject* _runtime_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                             PyObject* keywords) except NULL:
+    cdef RuntimeCall self = <RuntimeCall>callable
+    cdef Original call = Original(<PyObject*>self.original, args, nargsf, keywords)
+    if not live or keywords != NULL or PyVectorcall_NARGS(nargsf) == 0:
+        return call_original(self, args, nargsf, keywords)
+    result = call_flat(&call, PyVectorcall_NARGS(nargsf))
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+@cython.final
+@cython.no_gc_clear
 cdef class PlainMethod(Replacement):
     """Stand-in for a method that has a cheaper equivalent in plain calls (see `is_plain`).
 
@@ -92,4 +120,5 @@ cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t na
 
 
 enable(FunctionCall)
+enable(RuntimeCall)
 enable(PlainMethod)

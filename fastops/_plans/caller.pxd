@@ -27,6 +27,14 @@ cdef class Case:
     cdef list inputs(self, const Signature& signature)
 
 
+# The trace of a signature, for calls that a tape records.
+cdef class Binding:
+    cdef object concrete
+    cdef object run       # runs it, with TensorFlow's filter of tracebacks
+    cdef Case case        # says which tensors the trace takes; None: TensorFlow binds all calls
+    cdef Account account  # of calls so far, until there is a trace
+
+
 cdef class UnseenCalls:
     cdef public long long unseen
 
@@ -48,6 +56,7 @@ cdef class Caller:
     cdef bint one_trace   # calls of all signatures run the same trace
     cdef bint has_plan    # this trace has a plan
     cdef Cache waiting    # by signature: of type Waiting
+    cdef Cache bindings   # by signature: of type Binding
     cdef Account account  # of calls of all signatures without a case
     cdef int failures     # number of traces for which no plan could be made
     cdef public UnseenCalls tally          # of calls that TensorFlow does not know of
@@ -58,9 +67,13 @@ cdef class Caller:
     cdef Waiting wait_for(self, bytes key)
     cdef bint pays(self, Waiting waiting) except -1
     cdef int learn(self, Case case, Waiting waiting, int64_t ns) except -1
+    cdef object run_taped(self, const Signature& signature, const Original* call, int skipped)
     cdef Case first(self, bytes key, const Signature& signature, const Original* call, int skipped,
                     bint* called, PyObject** result)
 
+
+# Whether calls of a trace have cost enough to make its plan.
+cdef bint pays_for_plan(Account account, double num_nodes, bint loops) noexcept
 
 # Calls a function. The first `skipped` arguments of the call are not arguments of the function.
 cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NULL

@@ -7,6 +7,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 
+from fastops._core cimport draws
 from fastops._core.preparing cimport generation
 from fastops._cpp.dicts cimport Referent
 from fastops._cpp.plan cimport Borrowed
@@ -35,6 +36,8 @@ cdef extern from "definitions.h":
 
 from weakref import WeakSet, ref
 
+from tensorflow.python.util.traceback_utils import filter_traceback as _filter_traceback
+
 from fastops._core.reasons import text_of as _text_of
 from fastops._plans import costs
 
@@ -59,6 +62,24 @@ cdef Estimate _saving = costs.SAVING
 cdef double _around_plan = costs.AROUND_PLAN
 cdef double _around_call = costs.AROUND_CALL
 cdef double _share_in_loops = costs.SHARE_IN_LOOPS
+
+
+cdef bint pays_for_plan(Account account, double num_nodes, bint loops) noexcept:
+    """Whether calls of a trace have cost enough to make its plan.
+
+    A plan saves TensorFlow's overhead, not the time of kernels. A smaller share of overhead in a
+    call means that the plan takes longer to pay back, and also that it saves less. So the bar is
+    the cost divided by the square of this share: a function whose calls are half overhead needs
+    four times the calls' cost of a function without kernel time. If there is a loop, the share is
+    not known, and not assumed to be small.
+    """
+    cdef int64_t call_ns = max(account.shortest_ns, 1)
+    cdef double share = min(_saving.of(num_nodes + _around_call) / <double>call_ns, 1.0)
+    if loops:
+        share = max(share, _share_in_loops)
+    return account.is_due(
+        <int64_t>min(_making.of(num_nodes + _around_plan) / (share * share), 1e18)
+    )
 
 
 @cython.final
@@ -140,6 +161,18 @@ cdef class Case:
 
 
 @cython.final
+cdef class Binding:
+    """The trace of a signature, for calls that a tape records.
+
+    TensorFlow chooses the functions that run and makes the record. It does not have to bind the
+    arguments again, nor to look for the trace.
+    """
+
+    def __cinit__(self):
+        self.account = Account()
+
+
+@cython.final
 cdef class UnseenCalls:
     """Counts the calls that TensorFlow does not know of, until `tell_of_calls` reports them.
 
@@ -186,7 +219,7 @@ cdef class Caller:
     def __init__(self, target, plans, most, patient=False):
         self.target = target
         self.plans = plans
-        self.cases, self.waiting = Cache(most), Cache(most)
+        self.cases, self.waiting, self.bindings = Cache(most), Cache(most), Cache(most)
         self.patient = patient
         _callers.add(self)
 
@@ -224,9 +257,17 @@ cdef class Caller:
         case = self.cases.get(key)
         self.cases.drop(key)
         self.waiting.drop(key)
+        self.bindings.drop(key)
         if self.last is not None and self.last.key == key:
             self.last = None
         return case
+
+    def bind(self, args, kwargs):
+        """Return the trace of a call, and its `Case` without a plan; None if TensorFlow must bind.
+
+        TensorFlow has made such a call.
+        """
+        return None
 
     def known_cases(self):
         """Return the cases of all signatures in the cache."""
@@ -236,6 +277,7 @@ cdef class Caller:
         """Drop all cases: the next call of each signature is treated as the first one."""
         self.cases.clear()
         self.waiting.clear()
+        self.bindings.clear()
         self.last, self.account = None, Account()
         self.one_trace = self.has_plan = False
         self.failures = 0
@@ -263,16 +305,9 @@ cdef class Caller:
         Binding the arguments costs the same for all functions. The cost of a plan is in proportion
         to the nodes of the trace. If all signatures have the same trace, the calls of all of them
         pay for its plan.
-
-        A plan saves TensorFlow's overhead, not the time of kernels. A smaller share of overhead in
-        a call means that the plan takes longer to pay back, and also that it saves less. So the bar
-        is the cost divided by the square of this share: a function whose calls are half overhead
-        needs four times the calls' cost of a function without kernel time. If there is a loop, the
-        share is not known, and not assumed to be small.
         """
         cdef Account account = waiting.account
-        cdef int64_t cost = _binding.of(1), call_ns
-        cdef double saved, share
+        cdef int64_t cost = _binding.of(1)
         if not account.is_due(cost) and not self.account.is_due(cost):
             return False  # the function is called rarely
         if waiting.num_nodes == 0:
@@ -281,13 +316,7 @@ cdef class Caller:
             return account.is_due(cost)
         if self.one_trace:
             account = self.account
-        call_ns = max(account.shortest_ns, 1)
-        saved = _saving.of(waiting.num_nodes + _around_call)
-        share = min(saved / call_ns, 1.0)
-        if waiting.loops:
-            share = max(share, _share_in_loops)
-        cost = _making.of(waiting.num_nodes + _around_plan)
-        return account.is_due(<int64_t>min(cost / (share * share), 1e18))
+        return pays_for_plan(account, waiting.num_nodes, waiting.loops)
 
     cdef int learn(self, Case case, Waiting waiting, int64_t ns) except -1:
         """Update the cost estimates by the time that making a case took.
@@ -308,6 +337,35 @@ cdef class Caller:
             self.has_plan = True
         return 0
 
+    cdef object run_taped(self, const Signature& signature, const Original* call, int skipped):
+        """Run a call that a tape may record."""
+        cdef bytes key = PyBytes_FromStringAndSize(signature.data(), signature.size())
+        cdef Binding binding = self.bindings.get(key)
+        cdef int64_t begin
+        if binding is not None and binding.case is not None and (
+            signature.num_identities() == 0 or binding.case.refers(signature)
+        ):
+            self.tally.unseen += 1
+            return binding.run(binding.case.inputs(signature), binding.concrete.captured_inputs)
+        if self.tally.unseen != 0:
+            self.tell_of_calls()
+        if binding is None:
+            binding = self.bindings.put(key, Binding())
+        begin = now()
+        result = call_original(call)
+        if binding.concrete is None:
+            binding.account.charge(now() - begin)
+            if binding.account.calls > 1 and binding.account.is_due(_binding.of(1)):
+                args, kwargs = _arguments(call, skipped)
+                found = self.bind(args, kwargs)
+                binding.concrete = False  # TensorFlow binds all calls
+                if found is not None:
+                    binding.concrete, binding.case = found
+                    binding.run = _filter_traceback(binding.concrete._call_flat)
+                    if signature.num_identities() != 0:
+                        binding.case.refer(signature, _dropper(self, key))
+        return result
+
     cdef Case first(self, bytes key, const Signature& signature, const Original* call, int skipped,
                     bint* called, PyObject** result):
         """Handle a call whose signature has no case; return the new case, if any.
@@ -317,8 +375,6 @@ cdef class Caller:
         """
         cdef Case case
         cdef Waiting waiting = None
-        cdef Py_ssize_t i, positional = PyVectorcall_NARGS(call.nargsf)
-        cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
         cdef int64_t begin, ns
         # Call TensorFlow from compiled code: no frame of fastops is in the stacks it records.
         first = self.announce()
@@ -336,8 +392,7 @@ cdef class Caller:
                 Py_INCREF(value)
                 result[0] = <PyObject*>value
                 return None
-        args = tuple([<object>call.args[i] for i in range(skipped, positional)])
-        kwargs = {name: <object>call.args[positional + i] for i, name in enumerate(names)}
+        args, kwargs = _arguments(call, skipped)
         begin = now()
         case, made, value = self.prepare(args, kwargs, first, value)
         if case is not None:
@@ -355,6 +410,14 @@ cdef class Caller:
         Py_INCREF(value)
         result[0] = <PyObject*>value
         return case
+
+
+cdef tuple _arguments(const Original* call, int skipped):
+    """Return the arguments of a call: a tuple, and a dict of those with keywords."""
+    cdef Py_ssize_t i, positional = PyVectorcall_NARGS(call.nargsf)
+    cdef tuple names = () if call.keywords == NULL else <tuple>call.keywords
+    args = tuple([<object>call.args[i] for i in range(skipped, positional)])
+    return args, {name: <object>call.args[positional + i] for i, name in enumerate(names)}
 
 
 def _dropper(caller, key):
@@ -385,19 +448,26 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
     cdef Case case
     cdef Course course = LEFT
     cdef bytes key
-    cdef bint called = False
+    cdef bint called = False, taped = False
     cdef int unmet
     cdef str obstacle = None
     if not self.plans:
         obstacle = _CHOSEN
     else:
         unmet = missing(_REQUIRED)
+        taped = unmet == NO_TAPE and not missing(_REQUIRED & ~NO_TAPE)
         if unmet:
             obstacle = reason_of(unmet)
-    if obstacle is None and not read_values(
+    if (obstacle is None or taped) and not read_values(
         &signature, call.args + skipped, PyVectorcall_NARGS(call.nargsf) - skipped, call.keywords
     ):
         obstacle = _ARGUMENT
+        taped = False
+    if taped:
+        self.note(obstacle)
+        result = self.run_taped(signature, call, skipped)
+        Py_INCREF(result)
+        return <PyObject*>result
     if obstacle is not None:
         self.note(obstacle)
         if self.tally.unseen != 0:
@@ -414,6 +484,9 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
         key = case.key
     if case is not None and signature.num_identities() != 0 and not case.refers(signature):
         case = None  # an object of the case is gone, and another one has its address
+    if case is not None and case.runner.waits_for_seed and case.runner.era != draws.era:
+        self.drop(key)
+        case = None
     if case is None:
         case = self.first(key, signature, call, skipped, &called, &made)
         if called:

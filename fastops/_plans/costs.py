@@ -75,6 +75,11 @@ def has_loops(traces):
         return False
 
 
+def size_of(trace):
+    """Return the number of nodes of a trace, or of a function, and whether it has loops."""
+    return largest([trace]), has_loops([trace])
+
+
 def largest(traces):
     """Return the number of nodes of the largest trace."""
     try:

@@ -21,23 +21,41 @@ class UnplannedError(RefusedError):
     """A graph gets no plan: TensorFlow runs it."""
 
 
+def is_bound(node):
+    """Tell whether attributes bind a random node to a sequence of numbers."""
+    bound = (node.attr[name] for name in policy.BINDING if name in node.attr)
+    return any(value.i or value.b or value.s for value in bound)
+
+
+def has_seeds(node):
+    """Tell whether a random node is bound by a pair of seeds that plans can begin with."""
+    others = policy.BINDING - {"seed", "seed2"}
+    return node.op in policy.SEEDED and not any(
+        value.b or value.s for name, value in node.attr.items() if name in others
+    )
+
+
 class Eligibility:
     """Checks the nodes of a graph, one by one.
 
     Parameters
     ----------
-    op_def, function_def : callable
+    op_def, function_def, seeds : callable, callable, bool
         See `fastops._plans.schedule.schedule`.
 
     Attributes
     ----------
     has_effects : bool
         Whether a checked node changes state, so that it must not run a second time. Python may.
+    seeded : bool
+        Whether a checked node is a random op with seeds.
     """
 
-    def __init__(self, op_def, function_def):
+    def __init__(self, op_def, function_def, seeds):
         self.op_def = op_def
         self.function_def = function_def
+        self.seeds = seeds
+        self.seeded = False
         self.called = set()  # names of functions that nodes call
         self.has_effects = False
 
@@ -45,7 +63,7 @@ class Eligibility:
         """Raise `UnplannedError` for a node that plans cannot run."""
         if node.op in ARGUMENTS | RESULTS | COPIES | SWITCHES | {"Const", "Merge", "NoOp"}:
             return
-        self.check_state(node)
+        self.check_state(node, self.seeds)
         if node.op in policy.UNSEEDED | CALLS | PYTHON:
             return
         op_def = self.op_def(node.op)
@@ -59,12 +77,12 @@ class Eligibility:
         if any(attr.type in ("func", "list(func)") for attr in op_def.attr):
             raise UnplannedError("node_functions", node.op)
 
-    def check_state(self, node):
+    def check_state(self, node, seeds):
         """Raise `UnplannedError` for a node whose state belongs to one kernel.
 
         The plan's kernel would not share the state of TensorFlow's kernel. The check includes the
         nodes of functions that the node calls: under a plan, TensorFlow runs these by other kernels
-        than it would without the plan.
+        than it would without the plan. `seeds` says whether the node may be a random op with seeds.
         """
         op_def = self.op_def(node.op)
         called = functions_of(node) - self.called - ({node.op} if op_def is not None else set())
@@ -74,11 +92,12 @@ class Eligibility:
             if function is None:
                 raise UnplannedError("function_missing", f"{node.op} calls {name}")
             for inner in function.node_def:
-                self.check_state(inner)
+                self.check_state(inner, False)
         if node.op in policy.UNSEEDED:
-            bound = (node.attr[name] for name in policy.BINDING if name in node.attr)
-            if any(value.i or value.b or value.s for value in bound):
-                raise UnplannedError("node_seeded", node.op)
+            if is_bound(node):
+                if not seeds or not has_seeds(node):
+                    raise UnplannedError("node_seeded", node.op)
+                self.seeded = self.has_effects = True
         elif node.op in STATEFUL:
             self.has_effects |= node.op not in HARMLESS
         elif node.op in PYTHON:

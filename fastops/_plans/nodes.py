@@ -56,6 +56,24 @@ def functions_of(node):
     return {node.op, *(attr.func.name for attr in attrs if attr.HasField("func")), *lists}
 
 
+def location(node):
+    """Return where a node comes from, in the form that TensorFlow looks for in errors.
+
+    A node of a function that TensorFlow has inlined comes from the node of that function.
+    """
+    names = node.experimental_debug_info.original_node_names
+    functions = node.experimental_debug_info.original_func_names
+    if not names:
+        return "{{node " + node.name + "}}"
+    return ", ".join(
+        ("{{function_node " + functions[i] + "}}" if i < len(functions) else "")
+        + "{{node "
+        + name
+        + "}}"
+        for i, name in enumerate(names)
+    )
+
+
 def edges(node):
     """Return the data inputs of a node, as pairs of node and output, and its control inputs."""
     data, controls = [], []

@@ -13,10 +13,14 @@ cdef class Plan:
     cdef vector[bool] in_host      # by result: whether it is in the host's memory
     cdef unsigned long long made_for
     cdef bint waits
+    cdef readonly bint seeded      # random ops have seeds: the plan owns their sequences
+    cdef unsigned long long era    # of the draws by seeds: see `fastops._core.draws`
     cdef readonly int64_t last_ns  # time of the last run
     cdef readonly object schedule
 
     cdef int check_memory(self, graph, devices) except -1
+    # Begins the sequences of random ops again.
+    cdef int begin_again(self) except -1
 
 
 # The tensor of an EagerTensor on the host.

@@ -8,8 +8,10 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from fastops._core cimport draws
 from fastops._core.preparing cimport generation
 from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.draws cimport DrawSequence, GeneratorOf
 from fastops._cpp.graph cimport ExecutedGraphs
 from fastops._cpp.handle cimport Inspect, InspectAnywhere, kReady
 from fastops._cpp.kernel cimport PreparedKernel
@@ -43,8 +45,10 @@ from tensorflow.core.framework import node_def_pb2 as _node_def_pb2
 from tensorflow.python.eager.context import context as _context
 from tensorflow.python.framework import op_def_registry as _op_def_registry
 
-from fastops._plans.eligibility import UnplannedError
-from fastops._plans.nodes import ARGUMENTS, COPIES, RESULTS, SWITCHES
+from fastops._core import draws as _draws
+from fastops._core.tables import policy as _policy
+from fastops._plans.eligibility import UnplannedError, is_bound as _is_bound
+from fastops._plans.nodes import ARGUMENTS, COPIES, RESULTS, SWITCHES, location
 from fastops._plans.schedule import schedule
 
 cdef dict _KINDS = {
@@ -76,6 +80,8 @@ cdef class Plan:
         The captured tensors, which the function takes after the arguments.
     devices : list of str
         For each argument the name of its device, empty for the host.
+    seeds : bool
+        Whether random ops may have seeds. The plan begins with the first draws.
 
     Raises
     ------
@@ -83,7 +89,7 @@ cdef class Plan:
         If plans cannot run the graph.
     """
 
-    def __init__(self, name, attrs, inputs, captured, devices):
+    def __init__(self, name, attrs, inputs, captured, devices, seeds):
         cdef Runtime* where = runtime()
         cdef vector[string] graphs, names
         cdef vector[TFE_TensorHandle*] handles
@@ -112,9 +118,12 @@ cdef class Plan:
         graph = _graph_pb2.GraphDef.FromString(graphs[0])
         self.device = _device_of(where, graph)
         self.schedule = schedule(
-            graph, len(inputs), len(captured), _op_def_registry.get, _function_def
+            graph, len(inputs), len(captured), _op_def_registry.get, _function_def, seeds
         )
-        self.waits = self.schedule.waits
+        self.waits, self.seeded = self.schedule.waits, self.schedule.seeded
+        if self.seeded and self.device != NULL:
+            raise UnplannedError("node_seeded")
+        self.era = draws.era
         self.native.Resize(self.schedule.num_slots)
         self.check_memory(graph, devices)
         for node, slot in self.schedule.constants:
@@ -139,7 +148,9 @@ cdef class Plan:
         self.native.transient = [
             slot for slot in range(self.schedule.num_slots) if slot not in self.schedule.persistent
         ]
-        number = _fill(where, self.device, &self.native.steps, self.schedule.steps, 0)
+        number = _fill(
+            where, self.device, &self.native.steps, self.schedule.steps, 0, &self.native.sequences
+        )
         self.native.times.runs.resize(number)
         self.native.times.ns.resize(number)
 
@@ -177,6 +188,32 @@ cdef class Plan:
                     raise UnplannedError("memory_moves", node.op)
         self.in_host = in_host
         return 0
+
+    cdef int begin_again(self) except -1:
+        cdef DrawSequence sequence
+        for sequence in self.native.sequences:
+            sequence.Begin()
+        self.era = draws.era
+        return 0
+
+    def catch_up(self, runs):
+        """Make the draws of a number of runs, without their results.
+
+        Parameters
+        ----------
+        runs : int
+            How often TensorFlow has run the function since all sequences began.
+
+        Returns
+        -------
+        bool
+            False if the number of draws may differ from run to run.
+        """
+        return not runs or self.native.CatchUp(runs)
+
+    def keep(self):
+        """Keep the plan for TensorFlow's context as it is now: only settings have changed."""
+        self.made_for = generation
 
     def times(self):
         """Return the number of runs and the nanoseconds of each step, while profiles observed it.
@@ -294,8 +331,24 @@ cdef int _make_placed(Runtime* where, Device* device, node, int num_outputs,
     return 0
 
 
+cdef int _add_sequence(vector[DrawSequence]* sequences, NativeStep* step, node) except -1:
+    """Note the sequence of a random kernel, if it has seeds."""
+    cdef DrawSequence sequence
+    if node.op not in _policy.SEEDED or not _is_bound(node):
+        return 0
+    sequence.seed, sequence.seed2 = node.attr["seed"].i, node.attr["seed2"].i
+    sequence.guarded = GeneratorOf(
+        step.kernel.get().kernel(), node.op in _draws.SAMPLERS, sequence.seed, sequence.seed2
+    )
+    if sequence.guarded == NULL:
+        raise UnplannedError("node_seeded", node.op)
+    sequences.push_back(sequence)
+    step.seeded = True
+    return 0
+
+
 cdef int _fill(Runtime* where, Device* device, vector[NativeStep]* native, steps,
-               int number) except -1:
+               int number, vector[DrawSequence]* sequences) except -1:
     """Make the native steps, numbered from `number`; return the next number."""
     cdef NativeStep* step
     cdef size_t i
@@ -305,7 +358,7 @@ cdef int _fill(Runtime* where, Device* device, vector[NativeStep]* native, steps
         step.kind = <StepKind><int>_KINDS[plan_step.kind]
         step.number = number
         number += 1
-        step.name = plan_step.node.name.encode()
+        step.location = location(plan_step.node).encode()
         step.inputs = plan_step.inputs
         step.outputs = plan_step.outputs
         step.shared = plan_step.shared
@@ -315,15 +368,16 @@ cdef int _fill(Runtime* where, Device* device, vector[NativeStep]* native, steps
         if plan_step.kind in ("kernel", "read"):
             if device == NULL:
                 _make(where, plan_step.node, len(plan_step.outputs), &step.kernel)
+                _add_sequence(sequences, step, plan_step.node)
             else:
                 step.kind = kKernel
                 _make_placed(where, device, plan_step.node, len(plan_step.outputs), &step.placed)
                 if step.placed.get().num_inputs() != <int>step.inputs.size():
                     raise UnplannedError("kernel_inputs", plan_step.node.op)
         if plan_step.loop is not None:
-            number = _fill(where, device, &step.enters, plan_step.loop.enters, number)
-            number = _fill(where, device, &step.body, plan_step.loop.body, number)
-            number = _fill(where, device, &step.exits, plan_step.loop.exits, number)
+            number = _fill(where, device, &step.enters, plan_step.loop.enters, number, sequences)
+            number = _fill(where, device, &step.body, plan_step.loop.body, number, sequences)
+            number = _fill(where, device, &step.exits, plan_step.loop.exits, number, sequences)
             step.entered = plan_step.loop.entered
             step.current = plan_step.loop.current
             step.next = plan_step.loop.next

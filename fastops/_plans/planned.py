@@ -1,5 +1,7 @@
 """Traced functions with their plans, which are timed against TensorFlow."""
 
+import re
+
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import attributes
@@ -30,12 +32,16 @@ _HINT = (
 """What TensorFlow's executor adds to the error of a kernel that has no memory."""
 
 
+_MARKS = re.compile(r"\{\{(?:node|function_node) (.*?)\}\}")
+
+
 def located(message, node, code):
     """Return a kernel's message as TensorFlow's executor returns it for a graph.
 
-    It adds the name of the node, marks the innermost node, and adds a hint to some errors.
+    It adds the location of the node (see `fastops._plans.nodes.location`), with marks for the
+    innermost node, and a hint to some errors.
     """
-    marked = node if "{{node " in message else "{{node " + node + "}}"
+    marked = _MARKS.sub(r"\1", node) if "{{node " in message else node
     hint = _HINT if code == errors_impl.RESOURCE_EXHAUSTED else ""
     return f"{message}\n\t [[{marked}]]{hint}"
 
@@ -73,11 +79,18 @@ class Planned(Runner):
         For each tensor that the function takes the name of its device, empty for the host. By
         default all tensors are on the host.
 
+    Attributes
+    ----------
+    seeds : bool
+        Whether random ops may have seeds: see `fastops._plans.runtime_function`.
+
     Raises
     ------
     RuntimeError
         If `executor` is "plan" and there can be no plan.
     """
+
+    seeds = False
 
     def __init__(
         self, concrete, executor=None, inputs=(), obstacle=None, optimize=True, devices=None
@@ -150,7 +163,7 @@ class Planned(Runner):
             for name, value in options_of(self.options[0], self.optimize).as_attrs().items()
         }
         devices = [""] * len(inputs) if self.devices is None else list(self.devices)
-        return Plan(function.name.decode(), attrs, inputs, captured, devices)
+        return Plan(function.name.decode(), attrs, inputs, captured, devices, self.seeds)
 
     def renew(self, inputs):
         """Make the plan valid again after a change of TensorFlow's context, or make a new one.

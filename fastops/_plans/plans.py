@@ -10,6 +10,8 @@ from fastops._plans.caller import Caller, Case, UnseenCalls
 from fastops._plans.leaves import Leaves
 from fastops._plans.packing import packer
 from fastops._plans.planned import Planned, options_of
+from fastops._plans.runtime_function import known
+from fastops._plans.sequences import NONE
 from fastops._specialize.policy import MAX_COUNTED_TRACES, MAX_FUNCTION_SIGNATURES
 
 _tallies: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -129,24 +131,62 @@ class Plans(Caller):
                 detector._calls_per_tracings[-1] += unseen - 1
                 detector._call_count += unseen - 1
 
-    def _case(self, args, kwargs):
-        """Return the `Case` of a signature, given a call."""
+    def _inputs_of(self, args, kwargs):
+        """Bind the arguments of a call, as TensorFlow does.
+
+        Returns
+        -------
+        leaves : Leaves
+            The tensors among the arguments.
+        concrete : ConcreteFunction
+            The trace.
+        flat, takes : list
+            The tensors that the trace takes, and the sources that `Case` asks for.
+        obstacle : tuple or None
+            Why later calls must not be bound in the same way.
+        """
         traced = self._traced
         leaves = Leaves()
         args, kwargs = leaves.replaced(args), leaves.replaced(kwargs)
         concrete = traced.get_concrete_function(*args, **kwargs)
         if not leaves.are_identified():
-            return Case(Planned(concrete, self._executor, obstacle=("argument_type",)), [], None)
+            return leaves, concrete, [], [], ("argument_type",)
         kind = concrete.function_type
         given = function_type_utils.canonicalize_function_inputs(
             args, kwargs, traced._function_type, traced._default_values, traced._is_pure
         )
         flat = kind.unpack_inputs(kind.bind(*given.args, **given.kwargs))
         takes = leaves.sources(flat)
-        if leaves.hide(takes, traced._default_values or {}):
-            obstacle = ("argument_converted",)
+        hidden = leaves.hide(takes, traced._default_values or {})
+        return leaves, concrete, flat, takes, ("argument_converted",) if hidden else None
+
+    def bind(self, args, kwargs):
+        """Return the trace of a call, and its `Case` without a plan; None if TensorFlow must bind.
+
+        TensorFlow has made such a call.
+        """
+        try:
+            leaves, concrete, _, takes, obstacle = self._inputs_of(args, kwargs)
+        except Exception:  # TensorFlow has made the call: it binds the next ones, too
+            return None
+        # A tape sees that TensorFlow binds a variable.
+        if obstacle is not None or leaves.variables or not self._optimize:
+            return None
+        return concrete, Case(Planned(concrete, "tensorflow"), takes, None)
+
+    def _case(self, args, kwargs):
+        """Return the `Case` of a signature, given a call."""
+        leaves, concrete, flat, takes, obstacle = self._inputs_of(args, kwargs)
+        if obstacle is not None:
             return Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
         devices = tuple(leaves.devices(flat))
+        drawing = known(concrete._inference_function)
+        if drawing is not None and drawing.draws != NONE and self._optimize:
+            captured = list(concrete.captured_inputs)
+            if not any(devices) and drawing.own([*flat, *captured]):
+                return Case(drawing.runner, [*takes, *captured], packer(concrete))
+        else:
+            drawing = None
         key = (
             concrete,
             devices,
@@ -157,6 +197,8 @@ class Plans(Caller):
             planned = self._planned[key] = Planned(
                 concrete, self._executor, flat, devices=devices, optimize=self._optimize
             )
+        if drawing is not None:
+            planned.wait_for_seed()
         return Case(planned, takes, packer(concrete))
 
     def drop(self, key):

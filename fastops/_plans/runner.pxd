@@ -30,6 +30,8 @@ cdef class Runner:
     cdef bint known                    # a case uses this runner
     cdef readonly double num_nodes     # of the trace; 0: not counted yet
     cdef readonly int64_t call_ns      # time of the shortest call before there was a plan
+    cdef bint waits_for_seed           # there may be a plan when a global seed is set again
+    cdef unsigned long long era        # of the draws by seeds, when this object was made
     cdef unsigned long long bare_for  # the generation for which `run_bare` is valid; 0: none
 
     cdef bint fits(self, Plan plan) except -1

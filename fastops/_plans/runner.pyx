@@ -6,6 +6,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 
+from fastops._core cimport draws
 from fastops._core.preparing cimport generation
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
@@ -52,6 +53,10 @@ cdef class Runner:
     The derived class `fastops._plans.planned.Planned` makes the decisions that most calls do not
     need. It is written in Python.
     """
+
+    def wait_for_seed(self):
+        """Note that there may be a plan when all sequences of random ops begin again."""
+        self.waits_for_seed, self.era = True, draws.era
 
     def allow_bare(self):
         """Let `run_bare` run calls in the current context: TensorFlow does not check arguments."""
@@ -125,6 +130,8 @@ cdef class Runner:
                 course[0] = TIMED
                 self.note_time("tensorflow", Nanoseconds() - begin)
             return result
+        if plan.seeded and plan.era != draws.era:
+            plan.begin_again()
         status = plan.native.Run(
             given, plan.last_ns > LONG_RUN_NS or plan.waits or plan.device != NULL,
             this_thread().options.threads, _observed > 0, &made, &failed,
@@ -138,7 +145,7 @@ cdef class Runner:
                 plan,
                 status.raw_code(),
                 Message(status).decode("utf-8", "replace"),
-                failed.name.decode() if failed != NULL else None,
+                failed.location.decode() if failed != NULL else None,
             )
             if error is not None:
                 raise error

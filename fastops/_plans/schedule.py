@@ -18,7 +18,7 @@ _OUTPUTS = {"copy": 1, "merge": 2, "read": 1, "switch": 2}
 """How many outputs `_cpp/plan.h` expects of a step, including unused ones."""
 
 
-def schedule(graph, num_arguments, num_captured, op_def, function_def):
+def schedule(graph, num_arguments, num_captured, op_def, function_def, seeds):
     """Return the `Schedule` of a graph.
 
     Parameters
@@ -31,23 +31,25 @@ def schedule(graph, num_arguments, num_captured, op_def, function_def):
         Returns the OpDef for a name, `None` if there is no such op.
     function_def : callable
         Returns the FunctionDef for a name, `None` if the context has no such function.
+    seeds : bool
+        Whether random ops may have seeds. The plan then owns their sequences.
 
     Raises
     ------
     UnplannedError
         If plans cannot run the graph.
     """
-    return _Scheduler(graph, num_arguments, num_captured, op_def, function_def).run()
+    return _Scheduler(graph, num_arguments, num_captured, op_def, function_def, seeds).run()
 
 
 class _Scheduler:
     """Puts the nodes into an order, and gives every value a slot."""
 
-    def __init__(self, graph, num_arguments, num_captured, op_def, function_def):
-        eligibility = Eligibility(op_def, function_def)
+    def __init__(self, graph, num_arguments, num_captured, op_def, function_def, seeds):
+        eligibility = Eligibility(op_def, function_def, seeds)
         for node in graph.node:
             eligibility.check(node)
-        self.has_effects = eligibility.has_effects
+        self.has_effects, self.seeded = eligibility.has_effects, eligibility.seeded
         self.flow = Dataflow(graph)
         self.nodes, self.data, self.controls = self.flow.nodes, self.flow.data, self.flow.controls
         self.num_arguments = num_arguments
@@ -92,7 +94,7 @@ class _Scheduler:
             raise UnplannedError("python_waits")
         return Schedule(
             steps, constants, arguments, captured, results, len(self.slots), kept, conditional,
-            self.has_effects, waits or python, python,
+            self.has_effects, waits or python, python, self.seeded,
         )  # fmt: skip
 
     def is_constant(self, name):

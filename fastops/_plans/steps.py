@@ -56,6 +56,8 @@ class Schedule:
         Whether a run may wait for other threads.
     python : bool
         Whether steps run Python, so that the plan runs in one of TensorFlow's threads.
+    seeded : bool
+        Whether there are random ops with seeds, whose sequences go on from run to run.
     """
 
     steps: list
@@ -69,3 +71,4 @@ class Schedule:
     has_effects: bool
     waits: bool
     python: bool
+    seeded: bool

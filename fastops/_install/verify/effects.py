@@ -415,6 +415,19 @@ def _function(replacement, name, args, kwargs):
     return Effects(handles, arguments=arguments)
 
 
+def _of_runtime(replacement, name, args, kwargs):
+    if not tf.executing_eagerly():
+        return LEFT
+    atomic, *tensors = args
+    why = _objection(atomic)
+    if why is not None:
+        return why
+    handles = [tensor for tensor in tensors if _is_handle(tensor)]
+    if not all(map(_is_of_variable, handles)):
+        return "it may change something that is not a variable"
+    return Effects(handles)
+
+
 def _is_iterator(value):
     return isinstance(value, IteratorBase)
 
@@ -541,6 +554,7 @@ _OF_CLASSES = {
     LayerCall: _layer,
     traced.FunctionCall: _function,
     traced.PlainMethod: _pure,
+    traced.RuntimeCall: _of_runtime,
     Gradient: _of_tape,
     variables.VariableRead: _pure,
     variables.Assign: _assigned,
