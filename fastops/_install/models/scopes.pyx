@@ -193,7 +193,7 @@ cdef class OfTfKeras(Scopes):
             inside = True
             settings = []
             arguments = context._state.get(_ARGUMENTS)
-            if arguments is None:  # in tf_keras 2.19
+            if arguments is None:  # older versions pass on this one only
                 arguments = {_TRAINING: context._state[_TRAINING]}
             for name, value in (<dict?>arguments).items():
                 if value is not None and not isinstance(value, _ATOMS):
