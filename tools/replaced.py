@@ -152,9 +152,10 @@ Keras makes the call itself in these cases:
 The `describe` of a method reports what is known of an object:
 `type(model).__call__.describe(model)`.
 
-The optimizers of tf_keras, except the legacy ones, are replayed in the same way, if tf_keras was
-imported before `install` is called. tf_keras makes a step itself if a gradient is missing or is
-not a tensor, if a variable is not a plain `tf.Variable`, and within tapes.
+The layers, models, losses and optimizers of tf_keras, except the legacy optimizers, are replayed in
+the same way, if tf_keras was imported before `install` is called. tf_keras makes a call itself if
+the call adds losses. It makes a step of an optimizer itself if a gradient is missing or is not a
+tensor, if a variable is not a plain `tf.Variable`, and within tapes.
 
 | class | methods |
 | --- | --- |

@@ -330,9 +330,10 @@ if the code of the function, and of the functions that it names, is the code tha
   reports that name.
 
 Ops, generated functions and recordings of TensorFlow's functions ("replayed") reimplement no
-Python, and are active in all versions. Recordings of Keras's calls ("models") are compared with
-Keras's own Python before they are used. They depend on how Keras keeps names, masks and the state
-of a thread, and are left out if that code differs. Three kinds of calls depend on more:
+Python, and are active in all versions. Recordings of calls of Keras and tf_keras ("models") are
+compared with their own Python before they are used. They depend on how Keras and tf_keras keep
+names, masks and the state of a thread, and are left out if that code differs. Three kinds of calls
+depend on more:
 
 - Calls with arrays are recorded only if `Layer.__call__` converts them to tensors first.
 - Steps of tf_keras's optimizers are recorded only if `apply_gradients` makes a list of its argument

@@ -105,6 +105,16 @@ def keras_call():
     return lambda: model(row)
 
 
+def keras_functional():
+    keras, row = library("tf_keras"), normal(1, 32)
+    keras.utils.set_random_seed(0)
+    inputs = keras.Input((32,))
+    hidden = keras.layers.Dense(32, activation="relu")(inputs)
+    hidden = keras.layers.Add()([hidden, keras.layers.Dense(32, activation="relu")(hidden)])
+    model = keras.Model(inputs, keras.layers.Dense(1)(hidden))
+    return lambda: model(row)
+
+
 def keras_step():
     model, optimizer = keras_model(), library("tf_keras").optimizers.Adam(1e-5)
     return step(model, lambda pairs: optimizer.apply_gradients(pairs))
@@ -145,6 +155,7 @@ def step(model, apply):
 PROGRAMS = {
     "GPflow, loss of a regression with its gradient": regression,
     "tf_keras, three dense layers on one row": keras_call,
+    "tf_keras, a functional model on one row": keras_functional,
     "tf_keras, training step with Adam": keras_step,
     "Sonnet, three linear layers on one row": sonnet_call,
     "Sonnet, training step with Adam": sonnet_step,

@@ -370,6 +370,12 @@ REFUSALS = {
             "the call changes its object",
             "assign only to variables in a call",
         ),
+        Reason(
+            "adds_losses",
+            "call",
+            "the call adds losses to a layer, or reads them",
+            "an activity regularizer, or `add_loss` in a `call` of tf_keras",
+        ),
         Reason("settings_changed", "call", "the call changes settings of Keras"),
         Reason("scope_left_open", "call", "the call leaves a scope open"),
         Reason("call_context", "call", "the call stores an object in Keras's call context"),

@@ -30,7 +30,7 @@ LAYERS = {
     "modules apart, bind arguments, and ask what something is",
     "keras": "what Keras 3 does in Python before it reaches an op",
     "models": "calls of Keras's own layers, models, losses, metrics and optimizers, and of "
-    "tf_keras's own optimizers: recorded, and replayed",
+    "tf_keras's own layers, models, losses and optimizers: recorded, and replayed",
     "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
     "return",
 }
@@ -39,8 +39,9 @@ LAYERS = {
 _REPEATED = frozenset({"dispatch", "functions", "replayed"})
 """Layers that mirror no code of TensorFlow: their ops follow from OpDefs or from recordings."""
 
-RECORDINGS = "models"
-"""The key in `restated.table` of the Keras code that recordings rely on without observing it."""
+RECORDINGS = {"keras": "models", "tf_keras": "models of tf_keras"}
+"""By package, the key in `restated.table` of the code that recordings of calls rely on without
+observing it."""
 
 
 class Group(NamedTuple):
@@ -202,7 +203,7 @@ GROUPS = in_order(
     # Methods of Keras, and calls of whole functions
     Group(40, "keras", "methods", "keras.targets", _call("methods")),
     Group(41, "models", "calls of Keras's objects", "models.targets", _call("of_keras")),
-    Group(42, "models", "steps of tf_keras's optimizers", "models.targets", _call("of_tf_keras")),
+    Group(42, "models", "calls of tf_keras's objects", "models.targets", _call("of_tf_keras")),
     Group(43, "traced", "tf.function", "traced planner", _traced_targets),
     Group(44, "traced", "functions of the runtime", "traced", _runtime_targets),
     Group(
@@ -292,23 +293,28 @@ def targets():
 
 def _objection(target):
     """Return why the code that a target mirrors differs from the running code; None if not."""
-    if is_recorded_of_keras(target):
-        return restated.changed(RECORDINGS)
+    if (key := recorded(target)) is not None:
+        return restated.changed(key)
     original = original_of(target.holder, target.attribute)
     return restated.objection(target.layer, target.name, original)
 
 
-def is_recorded_of_keras(target):
-    """Tell whether a target is a recorded method of Keras. Recordings observe most of its code."""
-    return target.layer == "models" and target.holder.__module__.startswith("keras.")
+def recorded(target):
+    """Return the key in `RECORDINGS` of a recorded method; None if a piece mirrors its code.
+
+    Recordings observe most of the code of such a method.
+    """
+    if target.layer != "models" or target.attribute == "apply_gradients":
+        return None
+    return RECORDINGS.get(target.holder.__module__.partition(".")[0])
 
 
 def originals():
     """Yield the layer and name of each piece that mirrors code, and the name of that code."""
     upstream.begin()
     for target in candidates():
-        if is_recorded_of_keras(target):
-            yield target.layer, target.name, RECORDINGS
+        if (key := recorded(target)) is not None:
+            yield target.layer, target.name, key
         elif target.layer not in _REPEATED:
             original = vars(target.holder)[target.attribute]
             yield target.layer, target.name, restated.name_of(original)

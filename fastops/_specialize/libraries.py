@@ -95,3 +95,9 @@ BOOKKEEPING = frozenset(
     }
 )
 """Attributes of TensorFlow's trackable objects that only checkpoints read."""
+
+OF_MODULES = frozenset({"_self_tracked_trackables"})
+"""Those of these attributes that calls of modules read: the layers in a layer of tf_keras."""
+
+OF_SCOPES = {"tf_keras.src.backend": frozenset({"_GRAPH_LEARNING_PHASES"})}
+"""By module, the globals that guards leave out, since the state of a thread has what calls read."""

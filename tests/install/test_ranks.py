@@ -35,7 +35,7 @@ ORDER = [
     ("datasets", "iteration over datasets"),
     ("keras", "methods"),
     ("models", "calls of Keras's objects"),
-    ("models", "steps of tf_keras's optimizers"),
+    ("models", "calls of tf_keras's objects"),
     ("traced", "tf.function"),
     ("traced", "optional values"),
 ]

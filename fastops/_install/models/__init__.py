@@ -1,4 +1,4 @@
-"""Methods of Keras's objects, and of tf_keras's optimizers, whose calls are recorded and replayed.
+"""Methods of Keras's and tf_keras's objects whose calls are recorded and replayed.
 
 What such a call runs depends on its arguments, on what the object holds, and on Keras's settings.
 `method` is the stand-in for the methods that `targets` names. `scopes` reads the settings that

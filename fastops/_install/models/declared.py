@@ -1,6 +1,7 @@
 """User classes that are declared to be replayable."""
 
 import functools
+import sys
 import types
 import weakref
 
@@ -17,6 +18,13 @@ def _keras():
     return keras
 
 
+def _layers():
+    """Return the classes of layers: that of Keras, and that of tf_keras if it is imported."""
+    older = sys.modules.get("tf_keras")
+    kind = _keras().Layer
+    return (kind,) if older is None else (kind, older.layers.Layer)
+
+
 def replayable(kind):
     """Declare that calls of a layer or model class depend only on state that fastops compares.
 
@@ -26,7 +34,8 @@ def replayable(kind):
     Parameters
     ----------
     kind : type
-        A subclass of `keras.Layer` or `keras.Model`. Its own subclasses are not declared with it.
+        A subclass of `keras.Layer`, `keras.Model`, `tf_keras.layers.Layer` or `tf_keras.Model`. Its
+        own subclasses are not declared with it.
 
     Returns
     -------
@@ -36,7 +45,7 @@ def replayable(kind):
     Raises
     ------
     TypeError
-        If `kind` is not a subclass of `keras.Layer`.
+        If `kind` is not a subclass of `keras.Layer` or `tf_keras.layers.Layer`.
 
     Notes
     -----
@@ -63,7 +72,7 @@ def replayable(kind):
     ...     def call(self, x):
     ...         return x * 2.0
     """
-    if not (isinstance(kind, type) and issubclass(kind, _keras().Layer)):
+    if not (isinstance(kind, type) and issubclass(kind, _layers())):
         raise TypeError(f"replayable takes a subclass of keras.Layer, not {kind!r}")
     _classes.add(kind)
     codes_of.cache_clear()
@@ -76,12 +85,12 @@ def replay(layer):
 
     Parameters
     ----------
-    layer : keras.Layer
+    layer : keras.Layer or tf_keras.layers.Layer
         The layer or model. Classes of layers that you add to it later are not declared.
 
     Returns
     -------
-    keras.Layer
+    keras.Layer or tf_keras.layers.Layer
         The same object.
 
     Raises
@@ -101,7 +110,7 @@ def replay(layer):
     ...         return x + 1.0
     >>> model = fastops.keras.replay(Model())
     """
-    if not isinstance(layer, _keras().Layer):
+    if not isinstance(layer, _layers()):
         raise TypeError(f"replay takes a layer, not {type(layer).__name__}")
     for part in layer._flatten_layers():
         if not is_own(type(part).__module__):

@@ -46,6 +46,30 @@ OF_TRAINING = {
 }
 """By class, attributes that only training steps read."""
 
+OF_TF_KERAS_LAYERS = {
+    **OF_TENSORFLOW,
+    "tf_keras.src.engine.base_layer.Layer": {
+        "_called",  # true after the first call; only the registration of arguments reads it
+        "_thread_local",  # the losses that calls add: `Scopes.stores_of`
+        "_obj_reference_counts_dict",  # used when attributes are set
+        "_inbound_nodes_value",  # written by symbolic calls
+        "_outbound_nodes_value",
+    },
+    "tf_keras.src.engine.functional.Functional": {
+        "_layer_call_argspecs",  # the parameters of the layers' methods `call`
+    },
+    "tf_keras.src.engine.training.Model": {
+        *("train_function", "test_function", "predict_function", "train_tf_function"),
+        *("history", "stop_training", "_training_state", "_eval_data_handler", "_checkpoint"),
+        *("compiled_loss", "compiled_metrics", "loss", "optimizer", "_compile_config"),
+        *("_compiled_trainable_state", "_is_compiled", "_jit_compile", "_run_eagerly"),
+        *("_steps_per_execution", "_steps_per_execution_tuner", "_autotune_steps_per_execution"),
+        *("_train_counter", "_test_counter", "_predict_counter", "_pss_evaluation_shards"),
+        *("_cluster_coordinator", "_distribution_strategy", "_distribute_reduction_method"),
+    },
+}
+"""By class of tf_keras and TensorFlow, attributes that no recorded call reads."""
+
 UNASKED_STATE = frozenset(
     {
         *("custom_objects_scope_dict", "global_random_seed", "global_seed_generator"),

@@ -378,6 +378,7 @@ cdef class ObjectState:
     cdef set seen
     cdef Cache cases
     cdef MethodCase last
+    cdef list losses                # see `Scopes.stores_of`
     cdef SharedRecordings shared    # recordings that fit the object, too; None if there are none
     cdef vector[PyObject*] parts    # if so, the parts of the object by their number in the template
 
@@ -397,6 +398,7 @@ cdef class ObjectState:
             return self
         state = ObjectState(root, unasked)
         state.cases, state.shared, state.parts = self.cases, self.shared, self.parts
+        state.losses = self.losses
         return state
 
     cdef MethodCase case_of(self, const Signature& signature, tuple scopes):
@@ -587,11 +589,14 @@ cdef class KerasMethod(Replacement):
     takes_zips : callable, optional
         Given an object, returns whether the method first converts its only argument to a list.
     names : dict of type to set of str, optional
-        See `fastops._specialize.guards.template.ObjectTemplate`.
+        See `fastops._specialize.guards.template.ObjectTemplate`. None: objects share no recordings.
+    inputs_only : bool, default False
+        Whether the method converts arrays in its first argument only.
     """
 
     cdef readonly dict unasked
     cdef dict names
+    cdef bint inputs_only
     cdef object variable
     cdef Scopes scopes
     cdef object takes_arrays
@@ -606,10 +611,11 @@ cdef class KerasMethod(Replacement):
     cdef readonly dict reasons  # by reason, how many calls were not replayed
 
     def __init__(
-        self, original, unasked, variable, scopes, takes_arrays=None, takes_zips=None, names=None
+        self, original, unasked, variable, scopes, takes_arrays=None, takes_zips=None, names=None,
+        inputs_only=False,
     ):
         super().__init__(original)
-        self.names = {} if names is None else names
+        self.names, self.inputs_only = names, inputs_only
         self.unasked, self.variable, self.scopes = unasked, variable, scopes
         self.takes_arrays, self.takes_zips = takes_arrays, takes_zips
         self.receivers, self.refused, self.classes = {}, Cache(MAX_CLASSES), Cache(MAX_CLASSES)
@@ -851,7 +857,9 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         scopes = scopes + (True,)
     named = 0 if keywords == NULL else len(<tuple>keywords)
     if self.takes_arrays is not None and _has_arrays(args + 1, n - 1):
-        if not self.takes_arrays(<object>args[0]):
+        if not self.takes_arrays(<object>args[0]) or (
+            self.inputs_only and _has_arrays(args + 2, n - 2)
+        ):
             return self.leave(_ARGUMENT, args, nargsf, keywords)
         tensors = []
         converted.assign(args, args + n + named)
@@ -888,6 +896,8 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                 setattr(<object>signature.object(leaf), name, None)
             if case.names is not None:
                 self.scopes.give_names(case.names)
+            if state.losses is not None:
+                self.scopes.clear(state.losses, scopes)
             return result if not case.warned else _warning(case.warned, result)
         if decision == MISSED:
             detail = case.changes() if _observers else None
@@ -968,6 +978,9 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
             receiver.states.remove(state)
             state = state.completed(root, self.unasked)
             receiver.states.insert(0, state)
+        if state.losses is None:
+            state.losses = self.scopes.stores_of(root)
+        names = self.scopes.names_given()
     except Exception as why:  # for example, another thread is changing the object
         self.note(receiver, case, why)
         return call_original(self, args, nargsf, keywords)
@@ -975,7 +988,7 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
         case = MethodCase(_key(signature), scopes, account)
         state.cases.replace((case.key, scopes), case)
     second = case.first is not None and case.holds()
-    names, marked = self.scopes.names_given(), [set(vars(tensor)) for tensor in arguments]
+    marked = [set(vars(tensor)) for tensor in arguments]
     if second:
         try:
             copies = copies_of(case.first.variables)
@@ -1006,6 +1019,8 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
         changed = state.watch.differs()
         if changed is not None:
             raise NotReplayableError("object_changed", changed)
+        if self.scopes.reads_losses(record.witness.codes):
+            raise NotReplayableError("adds_losses")
         given_now = {
             kind: count - names.get(kind, 0)
             for kind, count in self.scopes.names_given().items()
@@ -1027,7 +1042,8 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
                identities, second, copies,
                _left(self.scopes, context, around, scopes, args[0]), signature, <object>result)
         case.cost(now() - begin)
-        receiver.of_class.publish(args[0], state, case, self.names)
+        if self.names is not None:
+            receiver.of_class.publish(args[0], state, case, self.names)
     except Exception as why:  # the user's call has succeeded, so only the recording fails
         self.note(receiver, case, why)
     return result

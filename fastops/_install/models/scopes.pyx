@@ -8,6 +8,7 @@ from cpython.object cimport PyObject
 from fastops._cpp.dicts cimport DictVersion
 
 from collections import defaultdict
+from operator import itemgetter
 
 from fastops._install.models import library as _library
 from fastops._situation cimport is_plain
@@ -22,6 +23,21 @@ cdef str _POLICY = "dtype_policy"
 cdef str _SAVING = "saving_attr_skipset"
 cdef str _NAMES = "object_name_uids"
 cdef tuple _ATOMS = (bool, int, float, str)
+
+# Names in the modules of tf_keras, and attributes of the objects there.
+cdef str _OPEN_CALLS = "_call_context"
+cdef str _OPEN_CALL = "call_context"
+cdef str _ARGUMENTS = "call_context_args"
+cdef str _TRAINING = "training"
+cdef str _CASTS = "_autocast_dtype"
+cdef str _DTYPE = "dtype"
+cdef str _OWN_GRAPH = "_DUMMY_EAGER_GRAPH"
+cdef str _PHASES = "_GRAPH_LEARNING_PHASES"
+cdef str _NAMES_OF_GRAPHS = "PER_GRAPH_OBJECT_NAME_UIDS"
+cdef str _NAMES_OF_GRAPH = "get_default_graph_uid_map"
+cdef str _LOSSES = "_eager_losses"
+cdef tuple _OUTSIDE = (False,)
+cdef object _first = itemgetter(0)
 
 
 cdef class Scopes:
@@ -40,6 +56,15 @@ cdef class Scopes:
         return {}
 
     cdef int give_names(self, dict counts) except -1:
+        return 0
+
+    cdef list stores_of(self, object root):
+        return None
+
+    cdef bint reads_losses(self, dict codes) except -1:
+        return False
+
+    cdef int clear(self, list stores, tuple scopes) except -1:
         return 0
 
 
@@ -130,3 +155,88 @@ cdef tuple _read(dict state, PyObject* entry, bint* outside):
         else:
             outside[0] = False  # a list or dict may be filled without a new version of `state`
     return tuple(settings)
+
+
+@cython.final
+cdef class OfTfKeras(Scopes):
+    """Scopes of tf_keras's layers, models and losses.
+
+    The first item of what `read` returns is whether a layer's call is open around this one.
+
+    Parameters
+    ----------
+    calls, backend, casts : module
+        ``base_layer_utils``, ``backend`` and ``autocast_variable`` of tf_keras.
+    layer : type
+        tf_keras's class of layers.
+    """
+
+    def __init__(self, calls, backend, casts, layer):
+        self.calls, self.backend, self.casts = calls.__dict__, backend.__dict__, casts.__dict__
+        self.layer = layer
+        reading = vars(layer)[_LOSSES].fget
+        self.of_losses = reading.__code__, id(reading.__globals__)
+        self.read_settings()  # this and the next line raise if a name is missing
+        self.names_given()
+
+    cdef tuple read(self, PyObject* entry):
+        try:
+            return self.read_settings()
+        except Exception:  # for example, one of the names has been deleted
+            return None
+
+    cdef tuple read_settings(self):
+        cdef bint inside = False
+        cdef list settings = None
+        context = getattr(self.calls[_OPEN_CALLS], _OPEN_CALL, None)
+        if context is not None and context.in_call is not False:
+            inside = True
+            settings = []
+            arguments = context._state.get(_ARGUMENTS)
+            if arguments is None:  # older versions pass on this one only
+                arguments = {_TRAINING: context._state[_TRAINING]}
+            for name, value in (<dict?>arguments).items():
+                if value is not None and not isinstance(value, _ATOMS):
+                    return None
+                settings.append((name, type(value), value))
+            settings.sort(key=_first)
+        cast = getattr(self.casts[_CASTS], _DTYPE, None)
+        own = self.backend[_OWN_GRAPH]
+        phases = self.backend[_PHASES]
+        is_set = own.learning_phase_is_set
+        if is_set is False and type(phases) is not dict and not phases.data:
+            phase = None
+        else:
+            phase = phases.get(own.key)
+            if phase is not None and not isinstance(phase, _ATOMS):
+                return None
+        if settings is None and cast is None and phase is None and is_set is False:
+            return _OUTSIDE
+        return (inside, tuple(settings or ()), cast, is_set, type(phase), phase)
+
+    cdef dict names_given(self):
+        given = {}
+        for names in list(self.backend[_NAMES_OF_GRAPHS].values()):
+            for kind, count in names.items():
+                given[kind] = given.get(kind, 0) + count
+        return given
+
+    cdef int give_names(self, dict counts) except -1:
+        names = self.backend[_NAMES_OF_GRAPH]()
+        for kind, count in counts.items():
+            names[kind] += count
+        return 0
+
+    cdef list stores_of(self, object root):
+        if not isinstance(root, self.layer):
+            return None
+        return [layer._thread_local for layer in root._flatten_layers()]
+
+    cdef bint reads_losses(self, dict codes) except -1:
+        return self.of_losses in codes
+
+    cdef int clear(self, list stores, tuple scopes) except -1:
+        if not scopes[0]:
+            for store in stores:
+                setattr(store, _LOSSES, [])
+        return 0

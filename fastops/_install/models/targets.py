@@ -9,7 +9,13 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from fastops._install import restated, upstream
 from fastops._install.keras.targets import source
 from fastops._install.models import method, scopes
-from fastops._install.models.library import NAMES, OF_TENSORFLOW, OF_TRAINING, UNASKED
+from fastops._install.models.library import (
+    NAMES,
+    OF_TENSORFLOW,
+    OF_TF_KERAS_LAYERS,
+    OF_TRAINING,
+    UNASKED,
+)
 from fastops._install.target import Target, original_of
 from fastops._specialize.libraries import is_keras
 
@@ -29,7 +35,12 @@ METHODS = {
 OF_METRICS = ("reset_state", "result", "update_state")
 """The methods that each metric defines or inherits."""
 
-OF_TF_KERAS = {"optimizers.optimizer.Optimizer": "apply_gradients"}
+OF_TF_KERAS = {
+    "engine.base_layer.Layer": "__call__",
+    "engine.training.Model": "__call__",
+    "losses.Loss": "__call__",
+    "optimizers.optimizer.Optimizer": "apply_gradients",
+}
 """By class in ``tf_keras.src``, the name of its method."""
 
 
@@ -64,7 +75,12 @@ def of_tf_keras():
         with upstream.contained("models", f"tf_keras.src.{title}.{name}"):
             kind = _class(f"tf_keras.src.{title}")
             original_of(kind, name)
-            yield from _target(kind, name, _optimizer)
+            if name == "apply_gradients":
+                stand_in = _optimizer
+            else:
+                _scopes_of_tf_keras(*_state_of_tf_keras())  # raises if it is not as expected
+                stand_in = _loss_of_tf_keras if title == "losses.Loss" else _layer_of_tf_keras
+            yield from _target(kind, name, stand_in)
 
 
 def _class(name):
@@ -123,6 +139,49 @@ def _made_of_tf_keras(original, _, unasked):
     return method.KerasMethod(
         original, _joined(unasked), ResourceVariable, nothing, takes_zips=takes_zips
     )
+
+
+def _layer_of_tf_keras(original):
+    unasked = _items(OF_TF_KERAS_LAYERS)
+    return _call_of_tf_keras(original, id(original), unasked, _state_of_tf_keras(), takes_inputs)
+
+
+def _loss_of_tf_keras(original):
+    unasked = _items(OF_TF_KERAS_LAYERS)
+    return _call_of_tf_keras(original, id(original), unasked, _state_of_tf_keras())
+
+
+@cache
+def _call_of_tf_keras(original, _, unasked, state, converts=None):
+    """Return the replacement of a call of tf_keras's objects, always the same one."""
+    return method.KerasMethod(
+        original,
+        _joined(unasked),
+        ResourceVariable,
+        _scopes_of_tf_keras(*state),
+        converts,
+        inputs_only=True,
+    )
+
+
+def _state_of_tf_keras():
+    """Return the modules in which tf_keras keeps settings for a thread, and its class of layers."""
+    return (
+        upstream.look_up("tf_keras.src.engine.base_layer_utils"),
+        upstream.look_up("tf_keras.src.backend"),
+        upstream.look_up("tf_keras.src.mixed_precision.autocast_variable"),
+        _class("tf_keras.src.engine.base_layer.Layer"),
+    )
+
+
+@cache
+def _scopes_of_tf_keras(*state):
+    return scopes.OfTfKeras(*state)
+
+
+def takes_inputs(layer):
+    """Tell whether a layer of tf_keras first converts its inputs to tensors: each of them does."""
+    return True
 
 
 def takes_zips(optimizer):

@@ -22,6 +22,7 @@ import sys
 import textwrap
 import threading
 import types
+import typing
 import weakref
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
@@ -36,14 +37,21 @@ from tensorflow.python.trackable.base import Trackable
 from tensorflow.python.util import dispatch
 
 from fastops._specialize.guards.names import is_stand_in, upstream
-from fastops._specialize.libraries import BOOKKEEPING, is_of_keras, is_own, is_pure
+from fastops._specialize.libraries import (
+    BOOKKEEPING,
+    OF_MODULES,
+    OF_SCOPES,
+    is_of_keras,
+    is_own,
+    is_pure,
+)
 from fastops._specialize.policy import MAX_GUARDED_PLACES, MAX_VALUE_BYTES
 from fastops._specialize.recording.recording import NotReplayableError
 
 _VALUES = frozenset(
     {
         *(bool, int, float, complex, str, bytes, range),
-        *(type(None), type(Ellipsis), type(NotImplemented)),
+        *(type(None), type(Ellipsis), type(NotImplemented), tf.TensorSpec),
     }
 )
 """Classes whose instances never change. Instances of subclasses may have attributes."""
@@ -57,6 +65,7 @@ _CONSTANT = (
     *(types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType),
     *(types.MemberDescriptorType, types.ClassMethodDescriptorType),
     *(types.GenericAlias, types.UnionType, inspect.Signature, inspect.Parameter),
+    *(typing.ForwardRef, typing.TypeVar),
 )
 """Classes whose instances never change, including instances of subclasses."""
 
@@ -381,7 +390,9 @@ class Places:
         skipped = self.skipped.get(kind)
         if skipped is None:
             sets = [names for base, names in self.unasked.items() if issubclass(kind, base)]
-            if issubclass(kind, Trackable):
+            if issubclass(kind, tf.Module):
+                sets.append(BOOKKEEPING - OF_MODULES)
+            elif issubclass(kind, Trackable):
                 sets.append(BOOKKEEPING)
             skipped = self.skipped[kind] = frozenset().union(*sets)
         return skipped
@@ -494,6 +505,9 @@ def globals_of(codes, held=()):
     for (code, _), namespace in codes.items():
         users = is_of_users(namespace)
         names = names_of(code) if users else code.co_names
+        covered = OF_SCOPES.get(namespace.get("__name__"))
+        if covered is not None:
+            names = [name for name in names if name not in covered]
         modules = [namespace]
         if users:
             loaded = {name: sys.modules[name] for name in imports_of(code) if name in sys.modules}
@@ -511,7 +525,10 @@ def globals_of(codes, held=()):
             for name in names:
                 if name in of:
                     asked[name] = value = of[name]
-                    if isinstance(value, types.ModuleType) and (users or is_own(value.__name__)):
+                    # An attribute of a module that is loaded lazily could import it.
+                    if isinstance(value, types.ModuleType) and (
+                        users or is_own(str(vars(value).get("__name__")))
+                    ):
                         modules.append(vars(value))
                 elif absent:
                     asked[name] = MISSING
