@@ -347,8 +347,9 @@ REFUSALS = {
         Reason(
             "foreign_code",
             "call",
-            "the call runs Python code of neither Keras nor TensorFlow that is not declared",
-            "declare the class: [Accelerating Keras](keras.md#layers-and-models-of-your-own)",
+            "the call runs Python code of a user that is not shown to be pure",
+            "the text ends with the line and a remedy: "
+            "[Accelerating Keras](keras.md#functions-of-your-own)",
         ),
         Reason(
             "foreign_c_function",

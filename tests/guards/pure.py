@@ -180,8 +180,8 @@ def loops(x):
     parts = []
     for factor in FACTORS:
         parts.append(x * factor)
-    parts = [part + 1.0 for part in parts]
-    return tf.add_n(parts) + sum(part * 0.5 for part in parts)
+    more = [part + 1.0 for part in parts]
+    return tf.add_n(parts) + sum(part * 0.5 for part in more)
 
 
 def unpacks(x):
@@ -197,7 +197,7 @@ def assigns_in_place(x):
 
 
 def maps(x):
-    return tf.map_fn(lambda row: row * FACTOR, x)
+    return tf.stack(list(map(lambda row: row * FACTOR, tf.unstack(x))))  # noqa: C417
 
 
 def checks(x):

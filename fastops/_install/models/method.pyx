@@ -124,6 +124,7 @@ cdef str _FIRST = _text_of("recording_not_due")
 cdef str _RECORDED = _text_of("recorded")
 cdef str _PROFILED = _text_of("profiler_active")
 cdef str _WARNING = _text_of("warning_raises")
+cdef str _FOREIGN = _text_of("foreign_code")
 
 cdef list _observers = _told
 
@@ -174,6 +175,8 @@ cdef class MethodCase(Specialization):
         The code that ran in recorded calls, with its globals.
     seen : set of int
         The identities of the objects that `contents` compares.
+    variables : dict of int to tf.Variable
+        The variables among them, by the identity of the handle.
     left : dict
         The attributes that a call leaves in the context of the outermost layer call.
     marks : set of tuple
@@ -191,6 +194,7 @@ cdef class MethodCase(Specialization):
     cdef Watch contents
     cdef dict codes
     cdef set seen
+    cdef dict variables
     cdef dict left
     cdef set marks
     cdef dict names
@@ -238,7 +242,7 @@ cdef class MethodCase(Specialization):
         cdef Replay replay
         cdef MethodCase case = MethodCase(self.key, self.scopes, self.account)
         case.globals, case.contents = self.globals, self.contents
-        case.codes, case.seen = self.codes, self.seen
+        case.codes, case.seen, case.variables = self.codes, self.seen, self.variables
         case.left, case.names, case.marks = self.left, self.names, set(self.marks)
         case.warned = self.warned
         for replay in self.variants:
@@ -457,6 +461,7 @@ cdef class Receiver:
     cdef str detail
     cdef dict reasons                  # by reason, how many recordings failed
     cdef dict details                  # by reason, its latest particulars
+    cdef str failure                   # why the latest recording failed; None after a success
     cdef Budget failures               # how many recordings may fail
     cdef int changes                   # number of new states since the last success
     cdef readonly unsigned long long replayed
@@ -485,8 +490,10 @@ cdef class Receiver:
 
     cdef int fail(self, str why, str detail) except -1:
         self.reasons[why] = self.reasons.get(why, 0) + 1
+        self.failure = why
         if detail is not None:
             self.details[why] = detail
+            self.failure = f"{why}: {detail}"
         if self.failures.fail():
             self.close(why, detail)
         return 0
@@ -735,12 +742,13 @@ cdef class KerasMethod(Replacement):
         """
         cdef PyObject* result
         cdef int64_t begin
+        detail = receiver.changed() or receiver.failure
         if is_covered():
-            return self.leave(_FIRST, args, nargsf, keywords, receiver.changed(), key)
+            return self.leave(_FIRST, args, nargsf, keywords, detail, key)
         cover(account.calls == 0 or not _waits_too_long(receiver, account))
         begin = now()
         try:
-            result = self.leave(_FIRST, args, nargsf, keywords, receiver.changed(), key)
+            result = self.leave(_FIRST, args, nargsf, keywords, detail, key)
         finally:
             cover(False)
         begin = now() - begin
@@ -769,7 +777,10 @@ cdef class KerasMethod(Replacement):
         receiver.fail(refused.sentence, refused.detail)
         if case is not None:
             case.refuse(refused.sentence, refused.detail)
-        if receiver.reason is not None:
+        # Another object of Keras's class may call another function of the user.
+        if receiver.reason is not None and not (
+            refused.sentence == _FOREIGN and is_keras(type(receiver.reference()))
+        ):
             self.budget_of(receiver).fail()
         return 0
 
@@ -1085,13 +1096,15 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
         )
         second = second and case.codes.keys() >= witness.codes.keys()
         case.codes, case.globals, case.contents = codes, globals_now, Watch(places)
-        case.seen = places.seen
+        case.seen, case.variables = places.seen, places.variables
+    if _holds_container(result, case.seen):
+        raise NotReplayableError("container_returned")
     given = {id(argument) for argument in arguments if argument.dtype != _tf.resource}
     if (
         state.watch.has_any(given) or case.globals.has_any(given) or case.contents.has_any(given)
     ):
         raise NotReplayableError("argument_kept")
-    variables = {**state.variables, **Places(foreign, self.unasked).variables}
+    variables = {**state.variables, **case.variables}
     held = Held(state.seen | case.seen, recorder.first_id, taped())
     recorded = recording(recorder, arguments, holders, result, variables, held, MAX_OBJECT_OPS)
     for step in recorded.steps:
@@ -1109,6 +1122,7 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
     case.variants.append(replay)
     case.first = None
     receiver.failures.succeed()
+    receiver.failure = None
     receiver.changes, receiver.waited_ns = 0, 0
     self.budget_of(receiver).lift()
     return 0

@@ -146,7 +146,7 @@ class Proof:
     def objection(self, frame):
         """Return why the code of a frame that begins is not shown to be pure; None if it is."""
         code = frame.f_code
-        reader = _Reader(self, frame)
+        reader = _ProofReader(self, frame)
         try:
             reader.read()
         except UnprovenError as error:
@@ -162,7 +162,7 @@ def _place(code, line):
     return f"{code.co_filename}:{line}: {code.co_name}"
 
 
-class _Reader:
+class _ProofReader:
     """Reads the code of one call.
 
     Attributes
@@ -296,7 +296,9 @@ class _Reader:
             ):
                 raise UnprovenError(f"uses {title}, which is made when it is read", "import it")
             return vars(owner)[name]
-        if hasattr(kind, "__getattr__") or kind.__getattribute__ is not object.__getattribute__:
+        if kind is not types.SimpleNamespace and (
+            hasattr(kind, "__getattr__") or kind.__getattribute__ is not object.__getattribute__
+        ):
             raise UnprovenError(f"uses {title}, which Python code looks up", "use a global")
         found = base = _MISSING
         for base in kind.__mro__:
@@ -447,6 +449,8 @@ class _Reader:
     def judge_object(self, value, title):
         """Judge an object of which code may read attributes only."""
         kind = type(value)
+        if kind is types.SimpleNamespace:
+            return False
         if type(kind) is not type or is_own(kind.__module__) or kind.__module__ == "builtins":
             return self.refuse(value, title)
         if kind.__flags__ & _HEAP_TYPE == 0:  # written in C

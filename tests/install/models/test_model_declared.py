@@ -39,6 +39,12 @@ class Undeclared(keras.Layer):
         return helper(x)
 
 
+class Printing(keras.Layer):
+    def call(self, x):
+        print(end="")
+        return helper(x)
+
+
 def calls(layer, x=None):
     return [layer(floats(2, 4) if x is None else x) for _ in range(CALLS)]
 
@@ -77,9 +83,18 @@ def test_an_undeclared_layer_inside_of_a_declared_layer():
     compare(program)
 
 
-def test_undeclared_layers_run():
+def test_undeclared_layers_whose_code_is_pure_are_replayed():
     def program():
         model = keras.Sequential([keras.Input((4,)), Undeclared(), L.Dense(2)])
+        probe(model)
+        yield calls(model, X)
+
+    compare(program)
+
+
+def test_undeclared_layers_run():
+    def program():
+        model = keras.Sequential([keras.Input((4,)), Printing(), L.Dense(2)])
         probe(model)
         yield calls(model, X)
 

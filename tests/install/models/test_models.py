@@ -269,10 +269,9 @@ def test_threads():
 
 
 def test_many_models_are_forgotten():
-    call = type(perceptron()[0]).__call__
-    del call
+    gc.collect()
     with fastops.accelerated():
-        references = []
+        references, before = [], keras.Layer.__call__.describe()["recorded"]
         for _ in range(3):
             model, x = perceptron()
             for _ in range(CALLS):
@@ -283,7 +282,7 @@ def test_many_models_are_forgotten():
             del model
         gc.collect()
         assert [reference() for reference in references] == [None] * 3
-        assert known.describe()["recorded"] == 0
+        assert known.describe()["recorded"] == before
 
 
 def test_functions_trace_keras_itself():
@@ -327,7 +326,7 @@ def test_refusals_have_reasons():
         pass
 
     with fastops.accelerated():
-        layer = keras.Sequential([keras.Input((4,)), L.Lambda(lambda x: x + 1)])
+        layer = keras.Sequential([keras.Input((4,)), L.Lambda(lambda x: print(end="") or x)])
         for _ in range(2 * CALLS):
             layer(floats(1, 4))
         assert any("<lambda>" in why for why in told(layer)["details"].values())
