@@ -299,7 +299,7 @@ REFUSALS = {
         Reason(
             "user_class",
             "method",
-            "the class is not one of Keras's",
+            "the class is not one of Keras's, and its code is not shown to be pure",
             "declare it: [Accelerating Keras](keras.md#layers-and-models-of-your-own)",
         ),
         Reason("scope_open", "method", "a scope or tape is open that recordings do not support"),

@@ -281,6 +281,12 @@ def _declared(name):
     return Subject(layer, lambda: layer(x), modules=(declared, settings))
 
 
+def _undeclared(name):
+    layer = declared.undeclared_reader(name)
+    x = floats(2, 4)
+    return Subject(layer, lambda: layer(x), modules=(declared, settings))
+
+
 def _lambda(name):
     layer = L.Lambda(pure.READS[name])
     x = floats(2, 4)
@@ -297,6 +303,7 @@ SUBJECTS = {
         for name, make in SCHEDULES.items()
     },
     **{f"declared {name}": (_declared, name) for name in declared.READS},
+    **{f"undeclared {name}": (_undeclared, name) for name in declared.READS},
     **{f"lambda {name}": (_lambda, name) for name in pure.READS},
 }
 """By title, the function that makes a `Subject`, and its arguments."""

@@ -95,6 +95,7 @@ from fastops._specialize.guards.discovery import guards_of
 from fastops._specialize.guards.places import Places, code_of_users
 from fastops._specialize.guards.template import UnsharedError
 from fastops._specialize.libraries import is_keras
+from fastops._specialize.recording.proof import objection_to_class
 from fastops._specialize.recording.record import Record
 from fastops._specialize.recording.warned import issue, may_issue
 from fastops._specialize.recording.recording import (
@@ -704,10 +705,12 @@ cdef class KerasMethod(Replacement):
         if version != 0 and self.others.get(version):
             return None
         if not is_keras(kind) and not is_declared(kind):
-            if len(self.others) >= MAX_CLASSES:
-                self.others.clear()
-            self.others[version] = True
-            return None
+            why = objection_to_class(kind)
+            if why is not None:
+                if len(self.others) >= MAX_CLASSES:
+                    self.others.clear()
+                self.others[version] = why
+                return None
         stored = self.refused.find(kind)
         if stored != NULL and (<Budget>stored).is_spent():
             return None
@@ -720,6 +723,15 @@ cdef class KerasMethod(Replacement):
         receiver = Receiver(reference, of_class)
         self.receivers[key] = receiver
         return receiver
+
+    cdef int reconsider(self) except -1:
+        """Forget the objects that were given up: their classes may be declared now."""
+        cdef Receiver receiver
+        for key, receiver in list(self.receivers.items()):
+            if receiver.reason is not None:
+                del self.receivers[key]
+        self.refused.clear()
+        return 0
 
     cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
                          PyObject* keywords, str detail=None, bytes key=None) except NULL:
@@ -774,12 +786,18 @@ cdef class KerasMethod(Replacement):
     cdef int note(self, Receiver receiver, MethodCase case, error) except -1:
         """Count a failed recording."""
         refused = as_refusal(error)
-        receiver.fail(refused.sentence, refused.detail)
+        kind = type(receiver.reference())
+        if refused.sentence == _FOREIGN and not is_keras(kind) and not is_declared(kind):
+            receiver.reasons[refused.sentence] = 1
+            receiver.details[refused.sentence] = refused.detail
+            receiver.close(refused.sentence, refused.detail)
+        else:
+            receiver.fail(refused.sentence, refused.detail)
         if case is not None:
             case.refuse(refused.sentence, refused.detail)
         # Another object of Keras's class may call another function of the user.
         if receiver.reason is not None and not (
-            refused.sentence == _FOREIGN and is_keras(type(receiver.reference()))
+            refused.sentence == _FOREIGN and is_keras(kind)
         ):
             self.budget_of(receiver).fail()
         return 0
@@ -791,6 +809,11 @@ cdef class KerasMethod(Replacement):
         return (
             self.refused.put(kind, Budget(MAX_REFUSED_OBJECTS)) if entry == NULL else <Budget>entry
         )
+
+
+cdef str _why_other(PyObject* root):
+    """Return why objects of a class of a user are not replayed, for observers."""
+    return objection_to_class(type(<object>root)) if _observers else None
 
 
 cdef bint _waits_too_long(Receiver receiver, Account account) noexcept:
@@ -840,7 +863,10 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         self.known_after = flushes
     receiver = self.receiver_of(args[0])
     if receiver is None:
-        return self.leave(_OTHERS, args, nargsf, keywords)
+        return self.leave(_OTHERS, args, nargsf, keywords, _why_other(args[0]))
+    if receiver.reason is not None and self.known_declarations != _declarations[0]:
+        self.reconsider()
+        receiver = self.receiver_of(args[0])
     if receiver.reason is not None:
         return self.leave(receiver.reason, args, nargsf, keywords, receiver.detail)
     if (

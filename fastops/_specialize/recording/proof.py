@@ -26,11 +26,13 @@ looked at here, in each call. So the proof has to hold only for the values of th
 """
 
 import builtins
+import contextlib
 import functools
 import inspect
 import math
 import sys
 import types
+import weakref
 from collections import namedtuple
 
 import numpy as np
@@ -105,6 +107,11 @@ _OF_LAYERS = frozenset(
 _FIELD = type(vars(namedtuple("_", "field"))["field"])
 """The class of the field descriptors of named tuples."""
 
+_LOOKUPS = frozenset(
+    kind.__getattribute__ for kind in (object, float, int, str, tuple, types.SimpleNamespace)
+)
+"""How Python itself looks up the attributes of objects."""
+
 _CHANGING = frozenset({"time", "datetime", "os", "random", "secrets", "uuid", "socket"})
 _MISSING = object()
 _DEPTH = 8
@@ -156,6 +163,40 @@ class Proof:
         if self.comparing is not None and self.identified:
             return f"{self.comparing} may compare containers of tensors: use tf.equal"
         return None
+
+
+class _Frame:
+    """What is known of a call before it is made."""
+
+    def __init__(self, function):
+        self.f_code, self.f_globals = function.__code__, function.__globals__
+        self.f_builtins, self.f_locals = vars(builtins), {}
+        cells = function.__closure__ or ()
+        for name, cell in zip(self.f_code.co_freevars, cells, strict=True):
+            with contextlib.suppress(ValueError):  # the cell is empty
+                self.f_locals[name] = cell.cell_contents
+
+
+_glances: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def objection_to_class(kind):
+    """Return why the method `call` of a class cannot be shown to be pure; None if it may be.
+
+    The attributes of the instance are not known, so the proof itself must wait for a call.
+    """
+    function = getattr(kind, "call", None)
+    if type(function) is not types.FunctionType:
+        return "it has no method `call` that is written in Python"
+    if is_own(str(function.__globals__.get("__name__"))):
+        return None
+    if function not in _glances:
+        reader = _Glance(Proof(), _Frame(function))
+        try:
+            _glances[function] = reader.read()
+        except UnprovenError as error:
+            _glances[function] = f"{_place(function.__code__, reader.line)} {error}"
+    return _glances[function]
 
 
 def _place(code, line):
@@ -274,6 +315,9 @@ class _ProofReader:
             remedy = "compute with functions of TensorFlow"
         elif name.startswith("assign"):
             remedy = "assign in a layer that is declared with fastops.keras.replayable"
+        for other in instructions.steps_of(self.code):
+            if other.kind == REFUSED and other.line == step.line:  # as in layer.count += 1
+                raise UnprovenError(*other.value)
         raise UnprovenError(f"uses the attribute {name} of a value", remedy)
 
     def check_identity(self, before, step):
@@ -296,9 +340,7 @@ class _ProofReader:
             ):
                 raise UnprovenError(f"uses {title}, which is made when it is read", "import it")
             return vars(owner)[name]
-        if kind is not types.SimpleNamespace and (
-            hasattr(kind, "__getattr__") or kind.__getattribute__ is not object.__getattribute__
-        ):
+        if hasattr(kind, "__getattr__") or kind.__getattribute__ not in _LOOKUPS:
             raise UnprovenError(f"uses {title}, which Python code looks up", "use a global")
         found = base = _MISSING
         for base in kind.__mro__:
@@ -478,6 +520,13 @@ class _ProofReader:
             f"uses {title} ({module}.{name}), of which fastops does not know that it only computes",
             "use a function of TensorFlow or Keras",
         )
+
+
+class _Glance(_ProofReader):
+    """Reads code whose arguments are not known."""
+
+    def check_attribute(self, name, before, step, lists):
+        return
 
 
 _HEAP_TYPE = 1 << 9
