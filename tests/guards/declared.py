@@ -237,7 +237,12 @@ def reader(name):
 
 def undeclared_reader(name):
     """Return a layer of a new class that is not declared."""
-    return type(f"Reader_{name}", (Reader,), {"__module__": __name__})(READS[name])
+
+    class Undeclared(Reader):
+        def call(self, x):
+            return self.read(self, x)
+
+    return Undeclared(READS[name])
 
 
 UNPROVEN = {

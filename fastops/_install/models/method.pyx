@@ -176,6 +176,8 @@ cdef class MethodCase(Specialization):
         The code that ran in recorded calls, with its globals.
     seen : set of int
         The identities of the objects that `contents` compares.
+    functions : dict of int to callable
+        The functions of libraries that user code may call, by their identity.
     variables : dict of int to tf.Variable
         The variables among them, by the identity of the handle.
     left : dict
@@ -195,6 +197,7 @@ cdef class MethodCase(Specialization):
     cdef Watch contents
     cdef dict codes
     cdef set seen
+    cdef dict functions
     cdef dict variables
     cdef dict left
     cdef set marks
@@ -205,11 +208,11 @@ cdef class MethodCase(Specialization):
     def __init__(self, key, scopes, Account account):
         super().__init__(key, MAX_SIGNATURE_FAILURES, account)
         self.scopes = scopes
-        self.codes, self.marks, self.warned = {}, set(), []
+        self.codes, self.functions, self.marks, self.warned = {}, {}, set(), []
 
     cdef int deoptimize(self) except -1:
         Specialization.deoptimize(self)
-        self.codes, self.marks = {}, set()
+        self.codes, self.functions, self.marks = {}, {}, set()
         return 0
 
     cdef int cost(self, int64_t ns) except -1:
@@ -243,7 +246,8 @@ cdef class MethodCase(Specialization):
         cdef Replay replay
         cdef MethodCase case = MethodCase(self.key, self.scopes, self.account)
         case.globals, case.contents = self.globals, self.contents
-        case.codes, case.seen, case.variables = self.codes, self.seen, self.variables
+        case.codes, case.functions = self.codes, self.functions
+        case.seen, case.variables = self.seen, self.variables
         case.left, case.names, case.marks = self.left, self.names, set(self.marks)
         case.warned = self.warned
         for replay in self.variants:
@@ -1115,11 +1119,15 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
     if (second or case.variants) and not case.holds():
         raise NotReplayableError("read_changed", case.changes())
     if not (second or case.variants) or not case.codes.keys() >= witness.codes.keys():
-        codes = {**(case.codes if second or case.variants else {}), **witness.codes}
+        codes, functions = witness.codes, witness.proof.functions
+        if second or case.variants:
+            codes, functions = {**case.codes, **codes}, {**case.functions, **functions}
         pairs = [(code, namespace) for (code, _), namespace in codes.items()]
         globals_now, places = guards_of(
-            codes, state.places, self.unasked, foreign, partial(_of_codes, pairs)
+            codes, state.places, self.unasked, [*foreign, *functions.values()],
+            partial(_of_codes, pairs),
         )
+        case.functions = functions
         second = second and case.codes.keys() >= witness.codes.keys()
         case.codes, case.globals, case.contents = codes, globals_now, Watch(places)
         case.seen, case.variables = places.seen, places.variables

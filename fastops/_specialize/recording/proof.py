@@ -144,10 +144,14 @@ class Proof:
         the same object. So they could tell a later argument from one that only has equal values.
     assigning, comparing : str or None
         Where an operator assigns, or containers may be compared.
+    functions : dict of int to callable
+        The functions of libraries that the code may call, by their identity. A stand-in may run in
+        the place of such a function, so the witness does not see all of them.
     """
 
     def __init__(self):
         self.mutable = self.identified = False
+        self.functions = {}
         self.assigning = self.comparing = None
 
     def objection(self, frame):
@@ -454,7 +458,10 @@ class _ProofReader:
                 self.refuse(value, title)
             if not is_own(str(value.__globals__.get("__name__"))):
                 return True  # its code is shown to be pure when it runs
-            return self.is_known(value) or self.refuse(value, title)
+            if not self.is_known(value):
+                self.refuse(value, title)
+            self.proof.functions[id(value)] = value
+            return True
         if kind is types.MethodType:
             function = value.__func__
             if (

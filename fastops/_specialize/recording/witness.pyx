@@ -56,6 +56,8 @@ cdef class Witness:
 
     Attributes
     ----------
+    proof : Proof
+        The proof for the user code that ran.
     codes : dict of tuple to dict
         The globals of the code that ran, by the code and the identity of the globals: equal code
         may come from several modules.
@@ -66,7 +68,7 @@ cdef class Witness:
     """
 
     cdef dict declared
-    cdef object proof
+    cdef readonly object proof
     cdef readonly dict codes
     cdef readonly tuple objection
     cdef public bint paused

@@ -16,6 +16,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from install.models.keras_programs import CALLS, compare, floats, outcome, probe, told
 from keras import layers as L  # noqa: N812
+from support import python
 
 import fastops
 
@@ -312,6 +313,79 @@ def test_changes_are_seen(title):
         change()
 
     changed(pure.READS[name], begin, undo)
+
+
+@pytest.mark.parametrize("name", ["gelu", "multiply"])
+def test_a_handler_of_tensors_is_seen(name):
+    """A stand-in runs in the place of the function, so that the call does not show its code."""
+    assert (
+        python(f"""
+        import tensorflow as tf, keras, fastops
+        from fastops._specialize import policy
+        from tensorflow.python.util import dispatch
+
+        dispatch.register_dispatchable_type(tf.Tensor)
+        function, parameter = {{
+            "gelu": (tf.nn.gelu, "features"), "multiply": (tf.multiply, "x")
+        }}[{name!r}]
+
+        def handler(*args, **kwargs):
+            return tf.ones(3)
+
+        def gelu(x):
+            return tf.nn.gelu(x)
+
+        def multiply(x):
+            return tf.multiply(x, 2.0)
+
+        def program():
+            layer, x = keras.layers.Lambda({name}), tf.constant([0.5, 2.0, -1.0])
+            values = [layer(x).numpy().tolist() for _ in range(8)]
+            tf.experimental.dispatch_for_api(function, {{parameter: tf.Tensor}})(handler)
+            values += [layer(x).numpy().tolist() for _ in range(8)]
+            tf.experimental.unregister_dispatch_for(handler)
+            return values + [layer(x).numpy().tolist() for _ in range(8)]
+
+        policy.set_share(0)
+        want = program()
+        assert len(set(map(str, want))) == 2, want
+        with fastops.accelerated():
+            got = program()
+            method = keras.layers.Lambda.__call__
+            assert method.replayed, method.reasons
+        print(got == want)
+    """).strip()
+        == "True"
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "function"),
+    [
+        ("floatx", "float64", lambda x: x + 1.0 if keras.ops.ones(4).dtype == tf.float32 else -x),
+        ("epsilon", 0.1, lambda x: keras.losses.categorical_crossentropy(x, keras.ops.softmax(x))),
+        (
+            "image_data_format",
+            "channels_first",
+            lambda x: keras.ops.max_pool(keras.ops.reshape(x, (1, 2, 2, 2)), (2, 1)),
+        ),
+    ],
+)
+def test_settings_of_keras_are_seen(setting, value, function):
+    change = getattr(keras.config, f"set_{setting}")
+    before = getattr(keras.config, setting)()
+
+    def program():
+        layer = L.Lambda(function)
+        yield calls(layer)
+        try:
+            change(value)
+            yield calls(layer)
+        finally:
+            change(before)
+        yield calls(layer)
+
+    compare(program)
 
 
 def test_a_shadowed_builtin_is_seen():
