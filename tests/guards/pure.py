@@ -176,6 +176,13 @@ def conditional(x):
     return tf.cond(tf.reduce_sum(x) > LIMIT, lambda: -x, lambda: x + FACTOR)
 
 
+def nests(x):
+    def inner(y, scale=2.0):
+        return y * scale + FACTOR
+
+    return functools.partial(inner, scale=FACTORS[1])(x)
+
+
 def loops(x):
     parts = []
     for factor in FACTORS:
@@ -212,7 +219,7 @@ READS = {
     if name.startswith(
         (
             *("reads_", "calls_", "branches_", "divides", "conditional", "loops", "unpacks"),
-            *("assigns_", "maps", "checks"),
+            *("assigns_", "maps", "checks", "nests"),
         )
     )
 }

@@ -436,7 +436,9 @@ class _ProofReader:
             return False
         if value is vars(builtins).get(value.__name__):
             return self.judge_builtin(value, title)
-        if issubclass(value, np.generic) and value.__module__ == "numpy":
+        if value is functools.partial or (
+            issubclass(value, np.generic) and value.__module__ == "numpy"
+        ):
             return True
         if type(value) is type and not is_own(value.__module__):
             return False
