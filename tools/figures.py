@@ -167,7 +167,8 @@ def unchanged(run):
 KERAS = {
     "perceptron, Sequential": "three-layer perceptron on one row, `Sequential`",
     "perceptron, Functional": "the same, functional",
-    "perceptron, subclassed": "the same, subclassed: its `call` runs as Python",
+    "perceptron, subclassed": "the same, subclassed",
+    "perceptron, with a Lambda and an activation": "the same, with a Lambda and an activation",
     "convolutions": "convolution, batch normalization, pooling",
     "LSTM": "LSTM over 8 steps",
     "GRU": "GRU over 8 steps",

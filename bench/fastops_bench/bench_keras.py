@@ -33,6 +33,7 @@ IDS = np.arange(6, dtype=np.int64)[None]
 def keras_models():
     """Return, by name, a function that makes a model, its input, and the arguments of its call."""
     import keras
+    import tensorflow as tf
     from keras import layers as L  # noqa: N812
 
     def sequential(shape, *layers, **kwargs):
@@ -55,6 +56,13 @@ def keras_models():
         def call(self, x):
             return self.out(self.other(self.one(x)))
 
+    def of_users():
+        def swish(x):
+            return x * tf.sigmoid(x)
+
+        units = [L.Dense(32, activation=swish), L.Dense(32, activation="relu"), L.Dense(3)]
+        return sequential((4,), L.Lambda(lambda x: x / 255.0), *units)
+
     def attention():
         inputs = keras.Input((8, 16))
         x = L.LayerNormalization()(L.MultiHeadAttention(2, 8)(inputs, inputs) + inputs)
@@ -76,6 +84,7 @@ def keras_models():
         "perceptron, Sequential": (lambda: sequential((4,), *perceptron()), normal(1, 4), {}),
         "perceptron, Functional": (functional, normal(1, 4), {}),
         "perceptron, subclassed": (Subclassed, normal(1, 4), {}),
+        "perceptron, with a Lambda and an activation": (of_users, normal(1, 4), {}),
         "convolutions": (convolutional, normal(1, 8, 8, 1), {}),
         "LSTM": (lambda: sequential((8, 4), L.LSTM(16), L.Dense(3)), normal(1, 8, 4), {}),
         "GRU": (lambda: sequential((8, 4), L.GRU(16), L.Dense(3)), normal(1, 8, 4), {}),
@@ -176,6 +185,15 @@ def torch_models():
             *(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3))
         )
 
+    class OfUsers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.other, self.out = nn.Linear(4, 32), nn.Linear(32, 32), nn.Linear(32, 3)
+
+        def forward(self, x):
+            x = self.one(x / 255.0)
+            return self.out(torch.relu(self.other(x * torch.sigmoid(x))))
+
     class Last(nn.Module):
         def __init__(self, cell):
             super().__init__()
@@ -214,6 +232,7 @@ def torch_models():
         "perceptron, Sequential": (perceptron(), small),
         "perceptron, Functional": (perceptron(), small),
         "perceptron, subclassed": (perceptron(), small),
+        "perceptron, with a Lambda and an activation": (OfUsers(), small),
         "convolutions": (convolutional.eval(), normal(1, 1, 8, 8)),
         "LSTM": (Last(nn.LSTM(4, 16, batch_first=True)), normal(1, 8, 4)),
         "GRU": (Last(nn.GRU(4, 16, batch_first=True)), normal(1, 8, 4)),
@@ -280,6 +299,7 @@ def arms(make_keras, make_torch, name):
 
 CALLS = (
     *("perceptron, Sequential", "perceptron, Functional", "perceptron, subclassed"),
+    "perceptron, with a Lambda and an activation",
     *("convolutions", "LSTM", "GRU", "attention", "embedding"),
     "normalization and dropout, training",
 )

@@ -77,6 +77,7 @@ KERAS = {
     "perceptron, Sequential": (100, 0.5),
     "perceptron, Functional": (100, 0.5),
     "perceptron, subclassed": (12, 1),
+    "perceptron, with a Lambda and an activation": (60, 0.7),
     "training step": (40, 0.7),
     "fit, eager": (8, None),
     "fit": (2.5, None),

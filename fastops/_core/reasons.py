@@ -299,7 +299,7 @@ REFUSALS = {
         Reason(
             "user_class",
             "method",
-            "the class is not one of Keras's",
+            "the class is not one of Keras's, and its code is not shown to be pure",
             "declare it: [Accelerating Keras](keras.md#layers-and-models-of-your-own)",
         ),
         Reason("scope_open", "method", "a scope or tape is open that recordings do not support"),
@@ -347,8 +347,9 @@ REFUSALS = {
         Reason(
             "foreign_code",
             "call",
-            "the call runs Python code of neither Keras nor TensorFlow that is not declared",
-            "declare the class: [Accelerating Keras](keras.md#layers-and-models-of-your-own)",
+            "the call runs Python code of a user that is not shown to be pure",
+            "the text ends with the line and a remedy: "
+            "[Accelerating Keras](keras.md#functions-of-your-own)",
         ),
         Reason(
             "foreign_c_function",

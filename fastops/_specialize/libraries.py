@@ -85,6 +85,57 @@ def is_pure(function):
     return (package in _PACKAGES or package in _OF_C) and not module.startswith("numpy.random")
 
 
+_COMPUTING = {
+    "tensorflow.python.framework": "constant_op tensor_conversion tensor_util",
+    "tensorflow.python.ops": """
+        array_ops array_ops_stack bincount_ops bitwise_ops check_ops clip_ops cond confusion_matrix
+        control_flow_assert control_flow_case control_flow_switch_case embedding_ops functional_ops
+        gen_array_ops gen_bitwise_ops gen_image_ops gen_linalg_ops gen_manip_ops gen_math_ops
+        gen_nn_ops gen_special_math_ops gen_spectral_ops gen_string_ops histogram_ops
+        image_ops_impl linalg_ops manip_ops map_fn math_ops nn_impl nn_ops numerics sets_impl
+        sort_ops special_math_ops string_ops while_loop
+    """,
+    "tensorflow.python.ops.linalg": "linalg_impl",
+    "tensorflow.python.ops.numpy_ops": "np_array_ops np_math_ops",
+    "tensorflow.python.ops.signal": """
+        dct_ops fft_ops mel_ops mfcc_ops reconstruction_ops shape_ops spectral_ops window_ops
+    """,
+    "tensorflow.python.util": "nest",
+    "keras.src.activations": "activations",
+    "keras.src.legacy": "backend",
+    "keras.src.losses": "losses",
+    "keras.src.metrics": """
+        accuracy_metrics hinge_metrics probabilistic_metrics reduction_metrics regression_metrics
+    """,
+    "keras.src.ops": "core image linalg math nn numpy",
+}
+"""By package, the modules whose functions only compute: they keep nothing from call to call, and
+change nothing but their results. What the ops do is noted when a call is recorded."""
+
+_MODULES = frozenset(
+    f"{package}.{name}" for package, names in _COMPUTING.items() for name in names.split()
+)
+
+_NOT_COMPUTING = (
+    *("random", "dropout", "fractional", "sample", "shuffle", "nce_loss", "empty", "placeholder"),
+    *("custom_gradient", "convert_to_numpy", "get_value", "set_value", "update", "variable"),
+    *("eval", "gradients", "name_scope", "truncated_normal", "rnn", "Operation"),
+)
+"""Parts of the names of functions in these modules that do not only compute."""
+
+
+def computes(function):
+    """Tell whether a function of TensorFlow or Keras only computes its results.
+
+    Parameters
+    ----------
+    function : callable
+        A function that its module has under its name.
+    """
+    name = function.__name__
+    return function.__module__ in _MODULES and not any(part in name for part in _NOT_COMPUTING)
+
+
 BOOKKEEPING = frozenset(
     {
         *("_self_extra_variables", "_self_last_wrapped_dict_snapshot", "_self_non_string_key"),

@@ -1,4 +1,4 @@
-"""Objects whose calls are recorded: layers, losses, metrics, optimizers, and layers of users."""
+"""Objects whose calls are recorded: layers, losses, metrics, optimizers, and code of users."""
 
 import inspect
 
@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from keras import layers as L  # noqa: N812
 
-from guards import declared, settings
+from guards import declared, pure, settings
 from guards.fuzz import Subject
 
 
@@ -153,7 +153,7 @@ ELSEWHERE = {
     "Layer": "has no call",
     "Wrapper": "has no call",
     "InputLayer": "is not called",
-    "Lambda": "runs a function of a user",
+    "Lambda": "is in `SUBJECTS`, with functions of a user",
     "LSTMCell": "is in LSTM",
     "GRUCell": "is in StackedRNNCells",
     "SimpleRNNCell": "is in RNN",
@@ -281,6 +281,18 @@ def _declared(name):
     return Subject(layer, lambda: layer(x), modules=(declared, settings))
 
 
+def _undeclared(name):
+    layer = declared.undeclared_reader(name)
+    x = floats(2, 4)
+    return Subject(layer, lambda: layer(x), modules=(declared, settings))
+
+
+def _lambda(name):
+    layer = L.Lambda(pure.READS[name])
+    x = floats(2, 4)
+    return Subject(layer, lambda: layer(x), modules=(pure, settings))
+
+
 SUBJECTS = {
     **{f"layer {name}": (_layer, name) for name in LAYERS},
     **{f"loss {name}": (_loss, name) for name in LOSSES},
@@ -291,6 +303,8 @@ SUBJECTS = {
         for name, make in SCHEDULES.items()
     },
     **{f"declared {name}": (_declared, name) for name in declared.READS},
+    **{f"undeclared {name}": (_undeclared, name) for name in declared.READS},
+    **{f"lambda {name}": (_lambda, name) for name in pure.READS},
 }
 """By title, the function that makes a `Subject`, and its arguments."""
 

@@ -235,5 +235,21 @@ def reader(name):
     return fastops.keras.replayable(kind)(READS[name])
 
 
+def undeclared_reader(name):
+    """Return a layer of a new class that is not declared."""
+
+    class Undeclared(Reader):
+        def call(self, x):
+            return self.read(self, x)
+
+    return Undeclared(READS[name])
+
+
+UNPROVEN = {
+    *("imports", "reads_any_name", "reads_by_name", "reads_function", "reads_globals"),
+    *("reads_optional", "reads_order", "reads_order_of_class", "reads_proxy"),
+}
+"""Functions whose code does not show that it is pure."""
+
 REFUSED = {"reads_any_name", "reads_globals"}
 """Functions that may read any attribute of a module, so that their calls are not replayed."""

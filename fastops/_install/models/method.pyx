@@ -95,6 +95,7 @@ from fastops._specialize.guards.discovery import guards_of
 from fastops._specialize.guards.places import Places, code_of_users
 from fastops._specialize.guards.template import UnsharedError
 from fastops._specialize.libraries import is_keras
+from fastops._specialize.recording.proof import objection_to_class
 from fastops._specialize.recording.record import Record
 from fastops._specialize.recording.warned import issue, may_issue
 from fastops._specialize.recording.recording import (
@@ -124,6 +125,7 @@ cdef str _FIRST = _text_of("recording_not_due")
 cdef str _RECORDED = _text_of("recorded")
 cdef str _PROFILED = _text_of("profiler_active")
 cdef str _WARNING = _text_of("warning_raises")
+cdef str _FOREIGN = _text_of("foreign_code")
 
 cdef list _observers = _told
 
@@ -174,6 +176,10 @@ cdef class MethodCase(Specialization):
         The code that ran in recorded calls, with its globals.
     seen : set of int
         The identities of the objects that `contents` compares.
+    functions : dict of int to callable
+        The functions of libraries that user code may call, by their identity.
+    variables : dict of int to tf.Variable
+        The variables among them, by the identity of the handle.
     left : dict
         The attributes that a call leaves in the context of the outermost layer call.
     marks : set of tuple
@@ -191,6 +197,8 @@ cdef class MethodCase(Specialization):
     cdef Watch contents
     cdef dict codes
     cdef set seen
+    cdef dict functions
+    cdef dict variables
     cdef dict left
     cdef set marks
     cdef dict names
@@ -200,11 +208,11 @@ cdef class MethodCase(Specialization):
     def __init__(self, key, scopes, Account account):
         super().__init__(key, MAX_SIGNATURE_FAILURES, account)
         self.scopes = scopes
-        self.codes, self.marks, self.warned = {}, set(), []
+        self.codes, self.functions, self.marks, self.warned = {}, {}, set(), []
 
     cdef int deoptimize(self) except -1:
         Specialization.deoptimize(self)
-        self.codes, self.marks = {}, set()
+        self.codes, self.functions, self.marks = {}, {}, set()
         return 0
 
     cdef int cost(self, int64_t ns) except -1:
@@ -238,7 +246,8 @@ cdef class MethodCase(Specialization):
         cdef Replay replay
         cdef MethodCase case = MethodCase(self.key, self.scopes, self.account)
         case.globals, case.contents = self.globals, self.contents
-        case.codes, case.seen = self.codes, self.seen
+        case.codes, case.functions = self.codes, self.functions
+        case.seen, case.variables = self.seen, self.variables
         case.left, case.names, case.marks = self.left, self.names, set(self.marks)
         case.warned = self.warned
         for replay in self.variants:
@@ -459,6 +468,7 @@ cdef class Receiver:
     cdef str detail
     cdef dict reasons                  # by reason, how many recordings failed
     cdef dict details                  # by reason, its latest particulars
+    cdef str failure                   # why the latest recording failed; None after a success
     cdef Budget failures               # how many recordings may fail
     cdef int changes                   # number of new states since the last success
     cdef readonly unsigned long long replayed
@@ -487,8 +497,10 @@ cdef class Receiver:
 
     cdef int fail(self, str why, str detail) except -1:
         self.reasons[why] = self.reasons.get(why, 0) + 1
+        self.failure = why
         if detail is not None:
             self.details[why] = detail
+            self.failure = f"{why}: {detail}"
         if self.failures.fail():
             self.close(why, detail)
         return 0
@@ -703,10 +715,12 @@ cdef class KerasMethod(Replacement):
         if version != 0 and self.others.get(version):
             return None
         if not is_keras(kind) and not is_declared(kind):
-            if len(self.others) >= MAX_CLASSES:
-                self.others.clear()
-            self.others[version] = True
-            return None
+            why = objection_to_class(kind)
+            if why is not None:
+                if len(self.others) >= MAX_CLASSES:
+                    self.others.clear()
+                self.others[version] = why
+                return None
         stored = self.refused.find(kind)
         if stored != NULL and (<Budget>stored).is_spent():
             return None
@@ -719,6 +733,15 @@ cdef class KerasMethod(Replacement):
         receiver = Receiver(reference, of_class)
         self.receivers[key] = receiver
         return receiver
+
+    cdef int reconsider(self) except -1:
+        """Forget the objects that were given up: their classes may be declared now."""
+        cdef Receiver receiver
+        for key, receiver in list(self.receivers.items()):
+            if receiver.reason is not None:
+                del self.receivers[key]
+        self.refused.clear()
+        return 0
 
     cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
                          PyObject* keywords, str detail=None, bytes key=None) except NULL:
@@ -741,12 +764,13 @@ cdef class KerasMethod(Replacement):
         """
         cdef PyObject* result
         cdef int64_t begin
+        detail = receiver.changed() or receiver.failure
         if is_covered():
-            return self.leave(_FIRST, args, nargsf, keywords, receiver.changed(), key)
+            return self.leave(_FIRST, args, nargsf, keywords, detail, key)
         cover(account.calls == 0 or not _waits_too_long(receiver, account))
         begin = now()
         try:
-            result = self.leave(_FIRST, args, nargsf, keywords, receiver.changed(), key)
+            result = self.leave(_FIRST, args, nargsf, keywords, detail, key)
         finally:
             cover(False)
         begin = now() - begin
@@ -772,10 +796,19 @@ cdef class KerasMethod(Replacement):
     cdef int note(self, Receiver receiver, MethodCase case, error) except -1:
         """Count a failed recording."""
         refused = as_refusal(error)
-        receiver.fail(refused.sentence, refused.detail)
+        kind = type(receiver.reference())
+        if refused.sentence == _FOREIGN and not is_keras(kind) and not is_declared(kind):
+            receiver.reasons[refused.sentence] = 1
+            receiver.details[refused.sentence] = refused.detail
+            receiver.close(refused.sentence, refused.detail)
+        else:
+            receiver.fail(refused.sentence, refused.detail)
         if case is not None:
             case.refuse(refused.sentence, refused.detail)
-        if receiver.reason is not None:
+        # Another object of Keras's class may call another function of the user.
+        if receiver.reason is not None and not (
+            refused.sentence == _FOREIGN and is_keras(kind)
+        ):
             self.budget_of(receiver).fail()
         return 0
 
@@ -786,6 +819,11 @@ cdef class KerasMethod(Replacement):
         return (
             self.refused.put(kind, Budget(MAX_REFUSED_OBJECTS)) if entry == NULL else <Budget>entry
         )
+
+
+cdef str _why_other(PyObject* root):
+    """Return why objects of a class of a user are not replayed, for observers."""
+    return objection_to_class(type(<object>root)) if _observers else None
 
 
 cdef bint _waits_too_long(Receiver receiver, Account account) noexcept:
@@ -835,7 +873,10 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         self.known_after = flushes
     receiver = self.receiver_of(args[0])
     if receiver is None:
-        return self.leave(_OTHERS, args, nargsf, keywords)
+        return self.leave(_OTHERS, args, nargsf, keywords, _why_other(args[0]))
+    if receiver.reason is not None and self.known_declarations != _declarations[0]:
+        self.reconsider()
+        receiver = self.receiver_of(args[0])
     if receiver.reason is not None:
         return self.leave(receiver.reason, args, nargsf, keywords, receiver.detail)
     if (
@@ -1094,20 +1135,26 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
     if (second or case.variants) and not case.holds():
         raise NotReplayableError("read_changed", case.changes())
     if not (second or case.variants) or not case.codes.keys() >= witness.codes.keys():
-        codes = {**(case.codes if second or case.variants else {}), **witness.codes}
+        codes, functions = witness.codes, witness.proof.functions
+        if second or case.variants:
+            codes, functions = {**case.codes, **codes}, {**case.functions, **functions}
         pairs = [(code, namespace) for (code, _), namespace in codes.items()]
         globals_now, places = guards_of(
-            codes, state.places, self.unasked, foreign, partial(_of_codes, pairs)
+            codes, state.places, self.unasked, [*foreign, *functions.values()],
+            partial(_of_codes, pairs),
         )
+        case.functions = functions
         second = second and case.codes.keys() >= witness.codes.keys()
         case.codes, case.globals, case.contents = codes, globals_now, Watch(places)
-        case.seen = places.seen
+        case.seen, case.variables = places.seen, places.variables
+    if _holds_container(result, case.seen):
+        raise NotReplayableError("container_returned")
     given = {id(argument) for argument in arguments if argument.dtype != _tf.resource}
     if (
         state.watch.has_any(given) or case.globals.has_any(given) or case.contents.has_any(given)
     ):
         raise NotReplayableError("argument_kept")
-    variables = {**state.variables, **Places(foreign, self.unasked).variables}
+    variables = {**state.variables, **case.variables}
     held = Held(state.seen | case.seen, recorder.first_id, taped())
     recorded = recording(recorder, arguments, holders, result, variables, held, MAX_OBJECT_OPS)
     for step in recorded.steps:
@@ -1125,6 +1172,7 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
     case.variants.append(replay)
     case.first = None
     receiver.failures.succeed()
+    receiver.failure = None
     receiver.changes, receiver.waited_ns = 0, 0
     self.budget_of(receiver).lift()
     return 0

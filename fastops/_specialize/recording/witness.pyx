@@ -16,6 +16,7 @@ import sys
 import numpy as np
 
 from fastops._specialize.libraries import is_own, is_pure
+from fastops._specialize.recording.proof import Proof
 
 cdef dict _OF_ABSTRACT_CLASSES = vars(sys.modules["_collections_abc"])  # its `__name__` differs
 
@@ -50,10 +51,13 @@ cdef class Witness:
     ----------
     declared : dict of code to str
         Methods that users have declared to be pure, with the names of their modules. Code of the
-        same module that they call counts as pure too.
+        same module that they call counts as pure too. Other code of users must be shown to be pure
+        in each of its calls, since its arguments are a part of the proof.
 
     Attributes
     ----------
+    proof : Proof
+        The proof for the user code that ran.
     codes : dict of tuple to dict
         The globals of the code that ran, by the code and the identity of the globals: equal code
         may come from several modules.
@@ -64,6 +68,7 @@ cdef class Witness:
     """
 
     cdef dict declared
+    cdef readonly object proof
     cdef readonly dict codes
     cdef readonly tuple objection
     cdef public bint paused
@@ -74,7 +79,7 @@ cdef class Witness:
 
     def __init__(self, declared):
         self.declared = declared
-        self.codes, self.kept = {}, []
+        self.codes, self.kept, self.proof = {}, [], Proof()
 
     def start(self):
         """Start. False if another profile function is set."""
@@ -91,7 +96,7 @@ cdef class Witness:
             self.objection = ("sets_profiler", None)
 
     cdef int runs(self, object frame, PyObject* code_object) except -1:
-        """Note code that is called for the first time."""
+        """Note code that is called for the first time, or that was shown to be pure before."""
         cdef dict namespace = frame.f_globals
         code = <object>code_object
         self.seen.insert(<size_t>code_object)
@@ -103,10 +108,14 @@ cdef class Witness:
         module = sys.modules.get(name)
         if module is not None and module.__dict__ is namespace and is_own(name):
             return 0
-        if not self.is_declared(frame, name):
-            self.note("foreign_code", f"{code.co_name} of {name}")
-        elif _draws(code, namespace):
-            self.note("numpy_random")
+        if self.is_declared(frame, name):
+            if _draws(code, namespace):
+                self.note("numpy_random")
+        elif self.objection is None:
+            why = self.proof.objection(frame)
+            if why is not None:
+                self.note("foreign_code", why)
+            self.seen.erase(<size_t>code_object)
         return 0
 
     cdef int calls(self, object frame, PyObject* function) except -1:

@@ -108,6 +108,14 @@ class Subclassed(keras.Model):
         return self.out(self.dropout(self.hidden(x), training=training))
 
 
+class Impure(Subclassed):
+    """A model whose `call` runs as Python."""
+
+    def call(self, x, training=False):
+        print(end="")
+        return self.out(self.dropout(self.hidden(x), training=training))
+
+
 def floats(*shape, seed=0, dtype=np.float32):
     return tf.constant(np.random.default_rng(seed).normal(size=shape).astype(dtype))
 

@@ -1,0 +1,247 @@
+"""Reads the bytecode of a function as steps that are the same in all supported versions of Python.
+
+Each step tells what an instruction takes or changes beside the stack. An instruction that is not
+listed here refuses the proof that a function is pure (`proof.py`), as does a Python whose bytecode
+has not been reviewed.
+"""
+
+import dis
+import functools
+import inspect
+import sys
+from typing import NamedTuple
+
+REVIEWED = (3, 10) <= sys.version_info < (3, 14)
+"""Whether the bytecode of the running Python has been reviewed."""
+
+LOAD = "load"
+"""Pushes a local variable, or a variable of an outer function."""
+GLOBAL = "global"
+"""Pushes a global variable or a builtin."""
+ATTRIBUTE = "attribute"
+"""Replaces the object on top of the stack by one of its attributes."""
+STORE = "store"
+"""Binds or deletes a local variable."""
+CONSTANT = "constant"
+"""Pushes a constant."""
+LIST = "list"
+"""Makes a list."""
+ASSIGNING = "assigning"
+"""An operator such as ``+=``, which may change its left operand."""
+IDENTITY = "identity"
+"""The operators ``is`` and ``is not``."""
+COMPARISON = "comparison"
+"""Comparisons and ``in``: containers compare their elements by identity first."""
+OTHER = "other"
+"""Works on the stack alone."""
+REFUSED = "refused"
+"""Changes or reads something else. The value tells what, and what to write instead."""
+
+
+class Step(NamedTuple):
+    """What an instruction takes or changes beside the stack.
+
+    Attributes
+    ----------
+    kind : str
+        One of the constants above.
+    value : object
+        The name or the constant. If the step is refused: what it does, and a remedy.
+    line : int
+        The line in the source.
+    is_target : bool
+        Whether other instructions jump here, so that the step before is not always the one that ran
+        before.
+    """
+
+    kind: str
+    value: object
+    line: int
+    is_target: bool
+
+
+_SILENT = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
+
+# fmt: off
+_OTHER = frozenset(
+    {
+        *("BINARY_ADD", "BINARY_AND", "BINARY_FLOOR_DIVIDE", "BINARY_LSHIFT"),
+        *("BINARY_MATRIX_MULTIPLY", "BINARY_MODULO", "BINARY_MULTIPLY", "BINARY_OP", "BINARY_OR"),
+        *("BINARY_POWER", "BINARY_RSHIFT", "BINARY_SLICE", "BINARY_SUBSCR", "BINARY_SUBTRACT"),
+        *("BINARY_TRUE_DIVIDE", "BINARY_XOR", "BUILD_CONST_KEY_MAP", "BUILD_MAP", "BUILD_SET"),
+        *("BUILD_SLICE", "BUILD_STRING", "BUILD_TUPLE", "CALL", "CALL_FUNCTION"),
+        *("CALL_FUNCTION_EX", "CALL_FUNCTION_KW", "CALL_KW", "CALL_METHOD", "CONVERT_VALUE"),
+        *("COPY", "COPY_FREE_VARS", "DICT_MERGE", "DICT_UPDATE", "DUP_TOP", "DUP_TOP_TWO"),
+        *("END_FOR", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC", "FOR_ITER", "GEN_START"),
+        *("GET_ITER", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"),
+        *("JUMP_FORWARD", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "KW_NAMES"),
+        *("LIST_APPEND", "LIST_EXTEND", "LIST_TO_TUPLE", "LOAD_ASSERTION_ERROR", "LOAD_CLOSURE"),
+        *("LOAD_FAST_AND_CLEAR", "MAKE_CELL", "MAKE_FUNCTION", "MAP_ADD"),
+        *("POP_JUMP_BACKWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_NONE"),
+        *("POP_JUMP_BACKWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_TRUE"),
+        *("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_NONE"),
+        *("POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_IF_FALSE"),
+        *("POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_IF_TRUE", "POP_TOP"),
+        *("RAISE_VARARGS", "RERAISE", "RETURN_GENERATOR", "RETURN_VALUE", "ROT_FOUR", "ROT_N"),
+        *("ROT_THREE", "ROT_TWO", "SET_ADD", "SET_FUNCTION_ATTRIBUTE", "SET_UPDATE", "SWAP"),
+        *("TO_BOOL", "UNARY_INVERT", "UNARY_NEGATIVE", "UNARY_NOT", "UNARY_POSITIVE"),
+        *("UNPACK_EX", "UNPACK_SEQUENCE"),
+    }
+)
+# fmt: on
+
+_INTRINSICS = {3, 5, 6}  # the error of a generator; unary plus; a tuple of a list
+_INPLACE = 13  # BINARY_OP with an argument from this one on is an operator such as +=
+
+_OUTLIVES = "return the value, or keep it in a tf.Variable"
+_HANDLES = ("handles exceptions", "let them pass")
+_WAITS = ("is asynchronous", "use a plain function")
+
+_REFUSED = {
+    **dict.fromkeys(
+        ("DELETE_GLOBAL", "DELETE_NAME", "STORE_GLOBAL", "STORE_NAME"),
+        ("assigns to the global {}", _OUTLIVES),
+    ),
+    **dict.fromkeys(("DELETE_ATTR", "STORE_ATTR"), ("assigns to the attribute {}", _OUTLIVES)),
+    **dict.fromkeys(
+        ("DELETE_SUBSCR", "STORE_SLICE", "STORE_SUBSCR"),
+        ("assigns to an item", "make a new list or tensor"),
+    ),
+    **dict.fromkeys(
+        ("DELETE_DEREF", "STORE_DEREF"), ("assigns to {} of an outer function", _OUTLIVES)
+    ),
+    **dict.fromkeys(
+        ("IMPORT_FROM", "IMPORT_NAME", "IMPORT_STAR"),
+        ("imports {}", "import it at the top of the module"),
+    ),
+    **dict.fromkeys(
+        ("BEFORE_WITH", "SETUP_WITH", "WITH_EXCEPT_START"),
+        ("has a with statement", "write its body without it"),
+    ),
+    **dict.fromkeys(
+        (
+            *("CHECK_EG_MATCH", "CHECK_EXC_MATCH", "JUMP_IF_NOT_EXC_MATCH", "POP_EXCEPT"),
+            *("PREP_RERAISE_STAR", "PUSH_EXC_INFO", "SETUP_CLEANUP", "SETUP_FINALLY"),
+        ),
+        _HANDLES,
+    ),
+    **dict.fromkeys(
+        (
+            *("ASYNC_GEN_WRAP", "BEFORE_ASYNC_WITH", "CLEANUP_THROW", "END_ASYNC_FOR", "END_SEND"),
+            *("GET_AITER", "GET_ANEXT", "GET_AWAITABLE", "SEND", "SETUP_ASYNC_WITH"),
+        ),
+        _WAITS,
+    ),
+    **dict.fromkeys(
+        ("GET_YIELD_FROM_ITER", "YIELD_FROM", "YIELD_VALUE"), ("is a generator", "return a list")
+    ),
+    "LOAD_BUILD_CLASS": ("defines a class", "define it outside of the function"),
+    **dict.fromkeys(
+        ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"),
+        ("calls super", "declare the class with fastops.keras.replayable"),
+    ),
+}
+"""By instruction, what it does, and a remedy. Other instructions are refused by their names."""
+
+
+@functools.lru_cache(maxsize=1024)
+def steps_of(code):
+    """Return the steps of some code, without those of the code of functions that it defines.
+
+    Parameters
+    ----------
+    code : types.CodeType
+        The code.
+
+    Returns
+    -------
+    tuple of Step
+        In the order of the bytecode.
+    """
+    lines = {}
+    for start, end, line in code.co_lines():
+        lines.update(dict.fromkeys(range(start, end, 2), line))
+    steps, line, is_target = [], code.co_firstlineno, False
+    for instruction in dis.get_instructions(code):
+        line = lines.get(instruction.offset) or line
+        is_target |= instruction.is_jump_target
+        if instruction.opname in _SILENT:
+            continue
+        for kind, value in _parts(instruction, code):
+            steps.append(Step(kind, value, line, is_target))
+            is_target = False
+    return tuple(steps)
+
+
+def _parts(instruction, code):
+    """Return the steps of an instruction: pairs of a kind and a value."""
+    name, value = instruction.opname, instruction.argval
+    cells = code.co_cellvars + code.co_freevars
+    if name in ("LOAD_FAST", "LOAD_FAST_CHECK"):
+        # In Python 3.13 such an instruction also pushes the cell of a variable, for a closure.
+        return [(OTHER, None) if value in cells else (LOAD, value)]
+    if name == "LOAD_DEREF":
+        return [(LOAD, value)]
+    if name == "LOAD_FAST_LOAD_FAST":
+        return [(OTHER, None) if one in cells else (LOAD, one) for one in value]
+    if name == "STORE_FAST_LOAD_FAST":
+        loads = (OTHER, None) if value[1] in cells else (LOAD, value[1])
+        return [(STORE, value[0]), loads]
+    if name == "STORE_FAST_STORE_FAST":
+        return [(STORE, one) for one in value]
+    if name in ("STORE_FAST", "STORE_FAST_MAYBE_NULL", "DELETE_FAST"):
+        return [(STORE, value)]
+    if name in ("STORE_DEREF", "DELETE_DEREF") and value not in code.co_freevars:
+        return [(STORE, value)]
+    if name == "LOAD_GLOBAL":
+        return [(GLOBAL, value)]
+    if name in ("LOAD_ATTR", "LOAD_METHOD"):
+        return [(ATTRIBUTE, value)]
+    if name in ("LOAD_CONST", "RETURN_CONST"):
+        return [(CONSTANT, value)]
+    if name == "BUILD_LIST":
+        return [(LIST, None)]
+    if name.startswith("INPLACE_") or (name == "BINARY_OP" and instruction.arg >= _INPLACE):
+        return [(ASSIGNING, None)]
+    if name == "IS_OP":
+        return [(IDENTITY, None)]
+    if name in ("COMPARE_OP", "CONTAINS_OP"):
+        return [(COMPARISON, None)]
+    if name == "CALL_INTRINSIC_1" and instruction.arg in _INTRINSICS:
+        return [(OTHER, None)]
+    if name == "YIELD_VALUE" and is_generator_expression(code):
+        return [(OTHER, None)]
+    if name in _OTHER:
+        return [(OTHER, None)]
+    what, remedy = _REFUSED.get(name, (f"has the instruction {name}", "write it in a simpler way"))
+    return [(REFUSED, (what.format(value), remedy))]
+
+
+def is_generator_expression(code):
+    """Tell whether code is that of a generator expression."""
+    return code.co_name == "<genexpr>" and code.co_varnames[:1] == (".0",)
+
+
+def lists_made_in(code):
+    """Return the local variables to which code assigns only lists that it makes itself."""
+    made, others = set(), set(parameters_of(code))
+    before = None
+    for step in steps_of(code):
+        if step.kind == STORE:
+            is_list = before is not None and before.kind == LIST and not step.is_target
+            (made if is_list else others).add(step.value)
+        before = step
+    return made - others
+
+
+def parameters_of(code):
+    """Return the names of the parameters of code."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS)
+    count += bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_varnames[:count]
+
+
+def starred_parameters_of(code):
+    """Return the names of the parameters for all other arguments, such as ``*args``."""
+    return frozenset(parameters_of(code)[code.co_argcount + code.co_kwonlyargcount :])
