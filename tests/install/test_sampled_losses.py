@@ -11,7 +11,7 @@ import fastops
 pytestmark = [pytest.mark.usefixtures("fresh")]
 
 CLASSES, ROWS, WIDTH, CALLS = 12, 6, 3, 8
-LOSSES = {"nce": "nce_loss", "softmax": "sampled_softmax_loss"}
+LOSSES = {"contrastive": "nce_loss", "softmax": "sampled_softmax_loss"}
 
 
 def weights(as_variables=True):
@@ -67,7 +67,7 @@ def test_labels_of_other_kinds(name, dtype, convert):
 
 def test_lists_of_labels_are_tensorflows():
     def program():
-        return losses("nce", convert=lambda rows: tf.constant(rows).numpy().tolist())
+        return losses("contrastive", convert=lambda rows: tf.constant(rows).numpy().tolist())
 
     with pytest.raises(AttributeError) as wanted:
         program()

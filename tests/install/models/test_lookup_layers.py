@@ -142,6 +142,18 @@ def test_models_with_lookups():
     compare(program)
 
 
+def test_vectors_of_texts():
+    def program():
+        layer = L.TextVectorization(vocabulary=WORDS, output_sequence_length=4)
+        bags = L.TextVectorization(vocabulary=WORDS, output_mode="count")
+        for number in range(2 * CALLS):
+            texts = tf.constant(["a c zz", "", "dd B! a a", "b"])[: 1 + number % 4]
+            yield layer(texts)
+            yield bags(texts)
+
+    compare(program, replayed=None)
+
+
 def test_gradients_beside_lookups():
     def program():
         lookup, embed = L.StringLookup(vocabulary=WORDS), L.Embedding(6, 4)

@@ -101,6 +101,32 @@ def test_numbers_of_rows_and_kinds_of_gradients_may_differ():
     compare(program)
 
 
+FUNCTIONS = {
+    "clip_by_norm": lambda slices: tf.clip_by_norm(slices, 0.5),
+    "clip_by_global_norm": lambda slices: tf.clip_by_global_norm([slices, slices], 0.5),
+    "global_norm": lambda slices: tf.linalg.global_norm([slices]),
+    "scalar_mul": lambda slices: tf.math.scalar_mul(0.5, slices),
+    "multiply": lambda slices: keras.ops.multiply(slices, 0.5),
+    "cast": lambda slices: tf.cast(slices, tf.float64),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_rows(name):
+    def program():
+        for number in range(CALLS):
+            slices = tf.IndexedSlices(floats(2, 3, seed=number), tf.constant([1, 4]))
+            result = FUNCTIONS[name](slices)
+            for part in tf.nest.flatten(result, expand_composites=True):
+                yield part
+            for part in tf.nest.flatten(result):
+                yield type(part)
+                yield getattr(part, "indices", None) is slices.indices
+            yield slices.values
+
+    compare(program)
+
+
 def test_other_variables_and_mixed_lists():
     def program():
         optimizer = O.SGD(0.1)
