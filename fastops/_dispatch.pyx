@@ -106,6 +106,7 @@ cdef extern from "definitions.h":
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops._core import fallback as _fallback
+from fastops._core.tables.policy import UNREAD_SEEDS
 
 cdef object _NO_DEVICE = ""
 cdef tuple _READ_KEYWORDS = ("resource", "dtype")
@@ -114,6 +115,8 @@ cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 cdef Runtime _runtime           # the state that the cached kernels were built for
 cdef Op _read_variable = None   # "ReadVariableOp"
 cdef Op _pack = None            # "Pack"
+cdef frozenset _UNREAD_SEEDS = frozenset(UNREAD_SEEDS)
+cdef tuple _SEEDS = ("seed", "seed2")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -296,6 +299,10 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
         if key == 0:
             return _tensorflow(op, call, R_ATTR_VALUE, slots, None)
         entry = _find(op, key, slots, device_name, &frame, options.onednn)
+        if entry is None and op.op_name in _UNREAD_SEEDS and not _is_recorded(call):
+            _leave_out_seeds(op, slots)
+            key = _key_of(op, slots, device_name, &frame, options.onednn)
+            entry = _find(op, key, slots, device_name, &frame, options.onednn)
         if entry is None:
             if frame.num_unwrapped:
                 reason = _convert(op, slots, device_name, &frame)
@@ -746,6 +753,19 @@ cdef Entry _find(Op op, uint64_t key, PyObject** slots, PyObject* device_name, F
     op.table[key] = entry
     op.last = entry
     return entry
+
+
+cdef bint _is_recorded(Invocation* call) noexcept:
+    return call.observer != NULL and (<Observer>call.observer).records
+
+
+cdef int _leave_out_seeds(Op op, PyObject** slots) except -1:
+    """Takes the seeds out of a call of an op whose kernels do not read them."""
+    cdef int i
+    for i in range(op.num_attrs):
+        if op.attr_names[i] in _SEEDS:
+            slots[op.attr_slots[i]] = NULL
+    return 0
 
 
 cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* device_name,

@@ -257,6 +257,21 @@ CASES = [
     ),
     *(
         Case(
+            "SparseToDense",
+            lambda x, y, i=i, at=at: raw.SparseToDense(
+                sparse_indices=ints(at, i),
+                output_shape=ints([3, 4], i),
+                sparse_values=x,
+                default_value=y,
+            ),
+            ((2,), ()),
+            dtypes=(tf.float32, tf.float64),
+        )
+        for i in (tf.int32, tf.int64)
+        for at in ([[0, 1], [2, 3]], [[0, 0], [0, 1]])
+    ),
+    *(
+        Case(
             "StridedSlice",
             lambda x, i=i, masks=masks: raw.StridedSlice(
                 input=x,

@@ -218,7 +218,10 @@ def read_policy(path, snapshot, facts):
             excluded.setdefault(name, rule["reason"])
     direct = {
         table: tuple(matching(f"direct.{table}", data.get("direct", {}).get(table, [])))
-        for table in ("handles", "stateless", "unseeded", "seeded", "makers", "value_sized")
+        for table in (
+            *("handles", "stateless", "unseeded", "seeded", "unread_seeds", "makers"),
+            "value_sized",
+        )
     }
     binding = tuple(data.get("direct", {}).get("binding", ()))
     allowed = set()
@@ -236,6 +239,9 @@ def read_policy(path, snapshot, facts):
             attr.name for attr in ops[name].attrs
         }:
             raise LoadError(f"{path.name}, [direct.seeded]: {name} does not draw by two seeds")
+    for name in direct["unread_seeds"]:
+        if name in allowed or not {"seed", "seed2"} <= {attr.name for attr in ops[name].attrs}:
+            raise LoadError(f"{path.name}, [direct.unread_seeds]: {name} draws or has no two seeds")
     return Policy(
         names=data.get("names", {}),
         raw_names=data.get("raw_names", {}),

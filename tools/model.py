@@ -43,6 +43,7 @@ class Policy:
     stateless: tuple[str, ...] = ()
     unseeded: tuple[str, ...] = ()
     seeded: tuple[str, ...] = ()
+    unread_seeds: tuple[str, ...] = ()
     makers: tuple[str, ...] = ()
     binding: tuple[str, ...] = ()
     value_sized: tuple[str, ...] = ()

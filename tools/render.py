@@ -142,6 +142,8 @@ NEVER = EXCLUDED.keys() | _OBSTRUCTED
 
 {_assignment("SEEDED", set(policy.seeded))}
 
+{_assignment("UNREAD_SEEDS", set(policy.unread_seeds))}
+
 {_assignment("MAKERS", set(policy.makers))}
 
 {_assignment("BINDING", set(policy.binding))}

@@ -168,6 +168,39 @@ def keras_made_anew(name):
     return lambda: keras.losses.CategoricalCrossentropy()(y, p)
 
 
+OF_WORDS = ("GRU, one step from a state", "StringLookup", "sampled softmax, step with SGD")
+
+
+def keras_of_words(name):
+    import keras
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(0)
+    if name.startswith("GRU"):
+        layer = keras.layers.GRU(64, return_sequences=True, return_state=True)
+        x, state = tf.constant(normal(1, 1, 32)), tf.constant(normal(1, 64))
+        # Like most models, it is first called while a function is traced.
+        tf.function(layer)(x)
+        return lambda: layer(x, initial_state=[state])
+    if name == "StringLookup":
+        layer, words = keras.layers.StringLookup(vocabulary=list("abcdef")), tf.constant([["c"]])
+        return lambda: layer(words)
+
+    table, weights = tf.Variable(normal(1000, 64)), tf.Variable(normal(1000, 64))
+    variables = [table, weights, tf.Variable(tf.zeros([1000]))]
+    optimizer, ids = keras.optimizers.SGD(1e-3), np.arange(128)
+
+    def step():
+        with tf.GradientTape() as tape:
+            rows = tf.nn.embedding_lookup(table, ids)
+            given = weights, variables[2], ids.reshape(128, 1), rows
+            loss = tf.reduce_mean(tf.nn.sampled_softmax_loss(*given, 32, 1000))
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return step
+
+
 # ---------------------------------------------------------------------------------------------
 # PyTorch
 # ---------------------------------------------------------------------------------------------
@@ -327,6 +360,12 @@ def test_keras_loops(race, name):
 @pytest.mark.parametrize("name", MADE_ANEW)
 def test_keras_objects_made_anew(race, name):
     race("keras", f"Keras, {name}", list(arms(keras_made_anew, None, name)))
+
+
+@pytest.mark.skipif(not installed("tensorflow"), reason="they are Keras's")
+@pytest.mark.parametrize("name", long_but(OF_WORDS, ["StringLookup"]))
+def test_keras_of_words(race, name):
+    race("keras", f"Keras, {name}", list(arms(keras_of_words, None, name)))
 
 
 FIRST = 3

@@ -8,11 +8,13 @@ from fastops._autodiff.backward_op cimport (
     BackwardOp,
     attr_of,
     attrs_of,
+    computed,
     elements_of,
     grad_of,
     input_of,
     output_of,
     tensor_of,
+    wanted,
 )
 from fastops._autodiff.rules cimport register
 from fastops._autodiff.shapes cimport like, shape_of, summed, typed_shape_of
@@ -34,9 +36,11 @@ from fastops._tf.protos cimport DT_INT32, DT_INT64, DataType
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.indexed_slices import IndexedSlices as _IndexedSlices
 from tensorflow.python.framework.ops import device_v2 as _device
+from tensorflow.python.ops.resource_variable_ops import variable_shape as _variable_shape
 
 
 cdef CallSite _CONCAT = CallSite("ConcatV2", "values axis")
+cdef CallSite _GATHER_ND = CallSite("GatherNd", "params indices")
 cdef CallSite _INVERT_PERMUTATION = CallSite("InvertPermutation", "x")
 cdef CallSite _PACK = CallSite("Pack", "values axis")
 cdef CallSite _PAD = CallSite("Pad", "input paddings")
@@ -44,9 +48,11 @@ cdef CallSite _RESHAPE = CallSite("Reshape", "tensor shape")
 cdef CallSite _SHAPE = CallSite("Shape", "input out_type")
 cdef CallSite _SLICE = CallSite("Slice", "input begin size")
 cdef CallSite _SPLIT_V = CallSite("SplitV", "value size_splits axis num_split")
+cdef CallSite _SUB = CallSite("Sub", "x y")
 cdef CallSite _SUM = CallSite("Sum", "input axis keep_dims")
 cdef CallSite _TRANSPOSE = CallSite("Transpose", "x perm")
 cdef CallSite _UNPACK = CallSite("Unpack", "value num axis")
+cdef CallSite _ZEROS_LIKE = CallSite("ZerosLike", "x")
 cdef CallSite _STRIDED_SLICE_GRAD = CallSite(
     "StridedSliceGrad",
     "shape begin end strides dy begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask",
@@ -212,6 +218,50 @@ cdef object _gather(BackwardOp* op):
     return _IndexedSlices(values, indices, dense_shape), None, None
 
 
+cdef object _resource_gather(BackwardOp* op):
+    """Return the gradient of a gather of rows of a variable, as IndexedSlices."""
+    handle, indices = input_of(op, 0), input_of(op, 1)
+    cdef Sizes count, sizes, shape
+    cdef size_t i
+    dense_shape = _variable_shape(handle)
+    if (
+        not elements_of(dense_shape, &shape)
+        or dtype_of(tensor_of(dense_shape)) != DT_INT32
+        or shape.size() == 0
+    ):
+        return DECLINED
+    count.push_back(num_elements(tensor_of(indices)))
+    sizes.push_back(count[0])
+    for i in range(1, shape.size()):
+        sizes.push_back(shape[i])
+    values = _RESHAPE.run((grad_of(op), int_tensor(sizes, DT_INT32, 0)))
+    indices = _RESHAPE.run((indices, int_tensor(count, DT_INT32, 0)))
+    return _IndexedSlices(values, indices, dense_shape), None
+
+
+cdef object _sparse_to_dense(BackwardOp* op):
+    cdef list grads = [None, None, None, None]
+    cdef int i
+    grad = grad_of(op)
+    for i in range(2):
+        if wanted(op, i):
+            grads[i] = _ZEROS_LIKE.run((input_of(op, i),))
+    if computed(op, 2) or computed(op, 3):
+        grads[2] = _GATHER_ND.run((grad, input_of(op, 0)))
+    if computed(op, 3):
+        grads[3] = _SUB.run((_total(grad), _total(grads[2])))
+    return grads
+
+
+cdef object _total(object value):
+    """Return the sum of all elements."""
+    cdef Sizes axes
+    cdef int i
+    for i in range(rank_of(tensor_of(value))):
+        axes.push_back(i)
+    return _SUM.run((value, int_tensor(axes, DT_INT32, 0), False))
+
+
 cdef object _shape_beside(BackwardOp* op, object params):
     """Return the shape of a tensor, placed on its device, as TensorFlow's function does."""
     if host_tensor(<PyObject*>params) != NULL:
@@ -227,7 +277,9 @@ register("GatherV2", "array_grad._GatherV2Grad", _gather)
 register("Pack", "array_grad._PackGrad", _pack)
 register("Pad PadV2", "array_grad._PadGrad", _pad)
 register("Reshape", "array_grad._ReshapeGrad", _reshape)
+register("ResourceGather", "resource_variable_ops._GatherGrad", _resource_gather)
 register("Slice", "array_grad._SliceGrad", _slice)
+register("SparseToDense", "sparse_grad._SparseToDenseGrad", _sparse_to_dense)
 register("Split", "array_grad._SplitGrad", _split)
 register("Squeeze", "array_grad._SqueezeGrad", _squeeze)
 register("StridedSlice", "array_grad._StridedSliceGrad", _strided_slice)

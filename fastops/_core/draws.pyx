@@ -12,6 +12,9 @@ draws of the pair are TensorFlow's.
 This is right as long as no draw of TensorFlow's is unknown here. All of them pass through
 fastops while `install` is active. `begin` is told whether any happened before. TensorFlow drops
 its kernels when a global seed is set: `forget` then starts again.
+
+A draw in the scope of the only device goes on in the same sequence as one outside of it, if
+TensorFlow has one kernel for both. No header says so, so `_scope_is_none` finds out.
 """
 
 cimport cython
@@ -58,6 +61,7 @@ SAMPLERS = frozenset(["LogUniformCandidateSampler", "UniformCandidateSampler"])
 cdef frozenset _BY_VALUE = frozenset([b"num_samples", b"shape"])
 
 cdef enum:
+    MAX_PROBES = 8        # of whether the scope of the host matters
     MAX_KINDS = 64        # by op
     FEW_PAIRS = 64        # so many are always handed over
     SEEDS_AHEAD = 100_000
@@ -70,6 +74,8 @@ cdef object _internal_operation_seed = _tf_context.internal_operation_seed
 cdef object _MAX_SEED = 2**31 - 1
 cdef object _context = None  # a weak reference to TensorFlow's context
 cdef bint _known = False
+cdef bint _one_kernel = False  # whether TensorFlow has one kernel for draws in the host's scope too
+cdef int _probes = 0           # how often this was tried without an answer
 installed = False
 era = 0
 
@@ -212,11 +218,6 @@ cdef class Drawn:
         """Have TensorFlow's kernel of a pair make the draw that was made here."""
         cdef DrawKind kind
         cdef Frame frame
-        cdef Status status
-        cdef NodeDef node
-        cdef PyObject* results[8]
-        cdef int i, code
-        cdef CachedOp* op
         kind, inputs = self.draws[number]
         self.pairs.Store(pair[0], pair[1], IN_TENSORFLOW)
         if runtime.context == NULL:  # TensorFlow's kernels are gone
@@ -229,21 +230,56 @@ cdef class Drawn:
         ]
         for tensor in tensors:
             frame.Add(<PyObject*>tensor, runtime.host)
-        node = deref(kind.entry.node)
-        deref(node.mutable_attr())[b"seed"].set_i(pair[0])
-        deref(node.mutable_attr())[b"seed2"].set_i(pair[1])
-        op = new CachedOp(runtime.context, node, kind.entry.num_outputs)
-        try:
-            code = op.Run(frame.handles, frame.size, b"", results, &status)
-        finally:
-            del op
-        if code < 0:
-            raise SystemError("a draw could not be repeated")
-        if code:
-            raise SystemError(f"a draw could not be repeated: {Message(status).decode()}")
-        for i in range(kind.entry.num_outputs):
-            Py_DECREF(<object>results[i])
+        _draw_in_tensorflow(kind.entry, pair, &frame, b"", runtime)
         return 0
+
+
+cdef list _draw_in_tensorflow(Entry entry, const int64_t* pair, Frame* frame, bytes device,
+                              const Runtime& runtime):
+    """Have TensorFlow's kernel of a pair draw. Return the results."""
+    cdef NodeDef node = deref(entry.node)
+    cdef Status status
+    cdef PyObject* results[8]
+    cdef list drawn
+    cdef int i, code
+    cdef CachedOp* op
+    deref(node.mutable_attr())[b"seed"].set_i(pair[0])
+    deref(node.mutable_attr())[b"seed2"].set_i(pair[1])
+    op = new CachedOp(runtime.context, node, entry.num_outputs)
+    try:
+        code = op.Run(frame.handles, frame.size, device, results, &status)
+    finally:
+        del op
+    if code < 0:
+        raise SystemError("a draw could not be repeated")
+    if code:
+        raise SystemError(f"a draw could not be repeated: {Message(status).decode()}")
+    drawn = [<object>results[i] for i in range(entry.num_outputs)]
+    for result in drawn:
+        Py_DECREF(result)
+    return drawn
+
+
+cdef bint _scope_is_none(object device_name, DrawKind kind, Frame* frame,
+                         const Runtime& runtime) except -1:
+    """Whether draws in a device scope are those outside of it.
+
+    Two draws of a pair that no function of TensorFlow makes, one in the scope and one outside,
+    differ if one kernel makes both. If they are equal, they may be so by chance.
+    """
+    global _one_kernel, _probes
+    cdef int64_t pair[2]
+    host = <bytes>runtime.host_name
+    if device_name != host.decode():
+        return False
+    if not _one_kernel and _probes < MAX_PROBES:
+        _probes += 1
+        pair[0], pair[1] = -_probes, -MAX_INT32
+        outside = _draw_in_tensorflow(kind.entry, pair, frame, b"", runtime)[0]
+        inside = _draw_in_tensorflow(kind.entry, pair, frame, host, runtime)[0]
+        if outside.dtype is not _dtypes.string:  # arrays of texts have addresses
+            _one_kernel = outside.numpy().tobytes() != inside.numpy().tobytes()
+    return _one_kernel
 
 
 def _array(shape, dtype, number):
@@ -288,9 +324,16 @@ cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame
         drawn.hand_over(pair, number, runtime)
         return None
     try:
-        if <object>device_name == "":  # TensorFlow has other kernels for calls in a device scope
-            kind = drawn.kind_of(op, slots, frame, runtime)
-            number = drawn.number_of(kind, op, frame) if kind is not None else 0
+        kind = drawn.kind_of(op, slots, frame, runtime)
+        if (
+            kind is not None
+            and kind.kernel.get() != NULL
+            and <object>device_name != ""
+            and not _scope_is_none(<object>device_name, kind, frame, runtime)
+        ):
+            kind = None
+        if kind is not None and kind.kernel.get() != NULL:
+            number = drawn.number_of(kind, op, frame)
     except Exception:  # internal error: report it, and let TensorFlow draw
         PyErr_WriteUnraisable(op)
         kind = None

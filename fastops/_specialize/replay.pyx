@@ -136,6 +136,8 @@ cdef class ReplayStep:
         self.op = op
         self.function = function
         if step.seed is not None:
+            if not op.ready:
+                op.load()  # `run` asks it whether draws are made here
             step.arguments.update(seed=0, seed2=0)
             for i, name in enumerate(("seed", "seed2")):
                 self.seed_positions[<int>i] = list(step.arguments).index(name)

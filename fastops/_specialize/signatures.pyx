@@ -37,6 +37,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator as _OwnedIterator
 from tensorflow.python.framework import dtypes as _dtypes
+from tensorflow.python.framework.indexed_slices import IndexedSlices as _IndexedSlices
 from tensorflow.python.framework.sparse_tensor import SparseTensor as _SparseTensor
 from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
 from tensorflow.python.ops.ragged.ragged_tensor import RaggedTensor as _RaggedTensor
@@ -46,7 +47,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _Res
 
 cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the contents current
 
-COMPOSITES = frozenset((_SparseTensor, _RaggedTensor, _RowPartition))
+COMPOSITES = frozenset((_IndexedSlices, _SparseTensor, _RaggedTensor, _RowPartition))
 """Classes whose instances consist of attributes: tensors, shapes, dtypes and other composites."""
 
 

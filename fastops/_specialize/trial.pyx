@@ -25,6 +25,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable, _Unrea
 from fastops._core.tensors import is_host_tensor
 from fastops._specialize.recording.alike import alike
 from fastops._specialize.recording.recording import NotReplayableError
+from fastops._specialize.signatures import COMPOSITES
 
 
 cdef list copies_of(variables):
@@ -99,6 +100,8 @@ cdef bint _same(left, right) except -1:
         return list(left) == list(right) and all([_same(left[name], right[name]) for name in left])
     if isinstance(left, _UnreadVariable):
         return alike(_value_of(left), _value_of(right))
+    if type(left) in COMPOSITES:
+        return _same(vars(left), vars(right))
     if not alike(left, right):
         return False
     if hasattr(left, "_numpy"):

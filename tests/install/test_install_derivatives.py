@@ -195,6 +195,7 @@ def test_trained_weights_of_a_network_of_derivatives():
 ROW = tf.constant(floats(4, seed=2))
 SQUARE = tf.constant(floats(4, 4, seed=3) / 2)
 FILTER = tf.constant(floats(2, 2, 1, 1, seed=4))
+TABLE = tf.Variable(floats(5, 4, seed=5))
 WINDOW = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
 
 
@@ -255,6 +256,7 @@ STEPS = {
     "Relu": lambda h, x: raw.Relu(features=h),
     "Relu6": lambda h, x: raw.Relu6(features=h),
     "Reshape": lambda h, x: matrix(tf.reshape(h, [4, 3]) * x[0, 0]),
+    "ResourceGather": lambda h, x: h * tf.gather(TABLE, [2, 0, 2]) + x,
     "Rsqrt": lambda h, x: raw.Rsqrt(x=positive(h)),
     "SelectV2": lambda h, x: tf.where(h > 0.1, h, ROW) + tf.where(h > 0.2, 0.0, x),
     "Selu": lambda h, x: raw.Selu(features=h),
@@ -267,6 +269,15 @@ STEPS = {
     "Softplus": lambda h, x: raw.Softplus(features=h),
     "SparseSoftmaxCrossEntropyWithLogits": lambda h, x: (
         x * raw.SparseSoftmaxCrossEntropyWithLogits(features=h, labels=[0, 3, 1])[0][:, tf.newaxis]
+    ),
+    "SparseToDense": lambda h, x: (
+        h
+        + raw.SparseToDense(
+            sparse_indices=[[0, 1], [2, 3]],
+            output_shape=[3, 4],
+            sparse_values=h[0, 1:3] * x[1, :2],
+            default_value=x[1, 1],
+        )
     ),
     "Split": lambda h, x: tf.concat(tf.split(h, 2, axis=1)[::-1], 1),
     "Sqrt": lambda h, x: raw.Sqrt(x=positive(h)),

@@ -113,7 +113,8 @@ def test_forward_over_reverse(op):
 
 
 def test_every_rule_is_tested():
-    assert {case.op for case in CASES} | {"ReadVariableOp"} == set(RULES)
+    of_variables = {"ReadVariableOp", "ResourceGather"}
+    assert {case.op for case in CASES} | of_variables == set(RULES)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -205,6 +206,58 @@ def test_sparse_gradients():
     )
     # The gradient that reaches Reshape is sparse, so its rule falls back.
     assert_unchanged(through_reshape, rules=["GatherV2", "ReadVariableOp"], tape=1)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.bfloat16])
+@pytest.mark.parametrize("at", [[0, 3, 0], [[4], [1]], 2, []])
+@pytest.mark.parametrize("kind", [tf.int32, tf.int64])
+def test_gradients_of_rows_of_variables(dtype, at, kind):
+    table, indices = tf.Variable(tf.cast(floats(5, 2), dtype)), tf.constant(at, kind)
+
+    def rows():
+        with tf.GradientTape() as tape:
+            out = table.sparse_read(indices) * 2
+        return tape.gradient(out, table)
+
+    result = assert_unchanged(rows, rules=["Mul", "ResourceGather"], tape=1)
+    assert isinstance(result, tf.IndexedSlices)
+
+
+def test_gradients_of_rows_of_other_variables():
+    vector, cube = tf.Variable(floats(5)), tf.Variable(floats(4, 2, 3))
+    unknown = tf.Variable(floats(5, 2), shape=tf.TensorShape(None))
+    partly = tf.Variable(floats(5, 2), shape=tf.TensorShape([None, 2]))
+
+    def rows_of(variable):
+        def rows():
+            with tf.GradientTape() as tape:
+                out = raw.ResourceGather(
+                    resource=variable.handle, indices=ints([1, 1, 3]), dtype=tf.float32
+                )
+                tape.watch(variable.handle)
+                out = raw.ResourceGather(
+                    resource=variable.handle, indices=ints([1, 1, 3]), dtype=tf.float32
+                )
+            return tape.gradient(out, variable)
+
+        return rows
+
+    for variable in (vector, cube, unknown, partly):
+        assert_unchanged(rows_of(variable), rules=["ResourceGather"], tape=1)
+
+
+def test_gradients_of_rows_in_forward_mode():
+    table = tf.Variable(floats(5, 2))
+
+    def products():
+        x = tf.constant(floats(3, 2))
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward:
+            with tf.GradientTape() as tape:
+                out = table.sparse_read(ints([1, 1, 3])) * x**2
+            slices = tape.gradient(out, table)
+        return slices, forward.jvp(slices.values)
+
+    assert_unchanged(products, rules=None)
 
 
 def test_a_call_recorded_by_hand():

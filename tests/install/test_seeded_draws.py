@@ -208,6 +208,32 @@ def test_draws_in_a_device_scope_take_one_seed_each(draw):
                 assert_same(got, expected)
 
 
+@pytest.mark.parametrize("scopes", [(None, "/CPU:0"), ("/CPU:0", None), ("/device:CPU:0",)])
+@pytest.mark.parametrize("op_name", CALLS)
+def test_sequences_go_on_in_the_scope_of_the_only_device(op_name, scopes):
+    def program():
+        started()
+        out = []
+        for number in range(8):
+            with tf.device(scopes[number % len(scopes)]):
+                out += drawn(op_name, [(1, 2), (3, number), (4, number % 3)], CALLS[op_name][-2:])
+        return out
+
+    want = program()
+    with fastops.accelerated():
+        for _ in range(2):
+            fastops.reset_stats()
+            for got, expected in zip(program(), want, strict=True):
+                assert_same(got, expected)
+            seen = fastops.stats().ops[op_name]
+            assert seen.direct >= 8, "the first draws of most pairs"
+        with tf.device("/CPU:0"):
+            later = drawn(op_name, [(1, 2), (3, 1), (9, 9)], CALLS[op_name][-2:])
+    program()
+    with tf.device("/CPU:0"):
+        assert_same(later, drawn(op_name, [(1, 2), (3, 1), (9, 9)], CALLS[op_name][-2:]))
+
+
 @pytest.mark.parametrize("way", ["tensorflow", "capi", "device", "tape", "callback", "async"])
 def test_draws_on_other_paths_are_not_made_twice(way):
     """A draw that TensorFlow makes for another reason is its first, or goes on from one of ours."""

@@ -1042,6 +1042,8 @@ SEEDED = {
     "UniformCandidateSampler",
 }
 
+UNREAD_SEEDS = {"ComputeAccidentalHits"}
+
 MAKERS = {"VarHandleOp"}
 
 BINDING = {"deterministic", "seed", "seed2", "vocab_file"}

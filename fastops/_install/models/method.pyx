@@ -14,9 +14,10 @@ are equal (`fastops._specialize.guards.template`), with its own variables.
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
-from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_DECREF
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
@@ -81,6 +82,7 @@ from sys import getprofile as _getprofile
 
 import numpy as np
 import tensorflow as _tf
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
 
 from fastops._core.reasons import text_of as _text_of
@@ -110,6 +112,7 @@ cdef enum:
 
 cdef type _array = np.ndarray
 cdef type _zip = zip
+cdef object _plain_variable = _ResourceVariable
 cdef dict _ops = {}
 cdef str _NUMBERS = "biuf"
 _methods = weakref.WeakSet()
@@ -384,6 +387,7 @@ cdef class ObjectState:
     cdef Watch watch
     cdef object places
     cdef dict variables
+    cdef dict tables
     cdef set seen
     cdef Cache cases
     cdef MethodCase last
@@ -397,7 +401,8 @@ cdef class ObjectState:
     def __init__(self, root, unasked):
         self.places = Places([root], unasked)
         self.watch = Watch(self.places)
-        self.variables, self.seen = self.places.variables, self.places.seen
+        self.variables, self.tables = self.places.variables, self.places.tables
+        self.seen = self.places.seen
         self.places.entries = self.places.kept = None  # the watch has taken them over
 
     cdef ObjectState completed(self, root, unasked):
@@ -604,12 +609,16 @@ cdef class KerasMethod(Replacement):
         See `fastops._specialize.guards.template.ObjectTemplate`. None: objects share no recordings.
     inputs_only : bool, default False
         Whether the method converts arrays in its first argument only.
+    takes_plain : bool, default False
+        Whether the second argument may be a list of TensorFlow's own variables, which are then
+        taken by identity in the place of the library's.
     """
 
     cdef readonly dict unasked
     cdef dict names
     cdef bint inputs_only
     cdef object variable
+    cdef bint takes_plain
     cdef Scopes scopes
     cdef object takes_arrays
     cdef object takes_zips
@@ -624,10 +633,10 @@ cdef class KerasMethod(Replacement):
 
     def __init__(
         self, original, unasked, variable, scopes, takes_arrays=None, takes_zips=None, names=None,
-        inputs_only=False,
+        inputs_only=False, takes_plain=False,
     ):
         super().__init__(original)
-        self.names, self.inputs_only = names, inputs_only
+        self.names, self.inputs_only, self.takes_plain = names, inputs_only, takes_plain
         self.unasked, self.variable, self.scopes = unasked, variable, scopes
         self.takes_arrays, self.takes_zips = takes_arrays, takes_zips
         self.receivers, self.refused, self.classes = {}, Cache(MAX_CLASSES), Cache(MAX_CLASSES)
@@ -778,6 +787,18 @@ cdef class KerasMethod(Replacement):
         receiver.waited_ns += account.shortest_ns
         return result
 
+    cdef PyTypeObject* identified(self, PyObject* const* args, Py_ssize_t n) noexcept:
+        """Return the class of the variables that the arguments of a call are to contain."""
+        cdef PyObject* first = NULL
+        if self.takes_plain and n == 3:
+            if PyTuple_CheckExact(<object>args[2]) and PyTuple_GET_SIZE(<object>args[2]) != 0:
+                first = PyTuple_GET_ITEM(<object>args[2], 0)
+            elif PyList_CheckExact(<object>args[2]) and PyList_GET_SIZE(<object>args[2]) != 0:
+                first = PyList_GET_ITEM(<object>args[2], 0)
+        if first != NULL and Py_TYPE(<object>first) == <PyTypeObject*>_plain_variable:
+            return <PyTypeObject*>_plain_variable
+        return <PyTypeObject*>self.variable
+
     cdef int tell(self, PyObject* root, str why, str detail, str arguments) except -1:
         """Notify observers of a call: why it is not replayed (None: it is), and the particulars."""
         if detail is not None:
@@ -915,7 +936,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                 converted[i] = PyList_GET_ITEM(tensors, len(tensors) - 1)
         given = converted.data()
         scopes = scopes + ("arrays",)
-    if not read_method(&signature, given + 1, n - 1, keywords, <PyTypeObject*>self.variable):
+    if not read_method(&signature, given + 1, n - 1, keywords, self.identified(given, n)):
         return self.leave(_ARGUMENT, args, nargsf, keywords)
     state = receiver.state()
     if state is None:
@@ -1052,7 +1073,7 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
         if record.witness.objection is not None:
             raise NotReplayableError(*record.witness.objection)
         if not (
-            read_method(&after, given + 1, n - 1, keywords, <PyTypeObject*>self.variable)
+            read_method(&after, given + 1, n - 1, keywords, self.identified(given, n))
             and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
             and are_leaves(arguments, after)
         ):
@@ -1155,7 +1176,7 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
     ):
         raise NotReplayableError("argument_kept")
     variables = {**state.variables, **case.variables}
-    held = Held(state.seen | case.seen, recorder.first_id, taped())
+    held = Held(state.seen | case.seen, recorder.first_id, taped(), state.tables)
     recorded = recording(recorder, arguments, holders, result, variables, held, MAX_OBJECT_OPS)
     for step in recorded.steps:
         if step.seed is not None or (step.lasts and step.outputs):

@@ -23,11 +23,12 @@ CONVERTING = "keras.src.layers.layer:Layer.__call__"
 """The original that first converts arrays to tensors, if `restated` knows its code."""
 
 LAYER = "layers.layer.Layer"
+OPTIMIZER = "optimizers.base_optimizer.BaseOptimizer"
 
 METHODS = {
     LAYER: "__call__",
     "losses.loss.Loss": "__call__",
-    "optimizers.base_optimizer.BaseOptimizer": "apply",
+    OPTIMIZER: "apply",
     "backend.tensorflow.trainer.TensorFlowTrainer": "predict_step test_step train_step",
 }
 """By class in ``keras.src``, the names of its methods. Methods of metrics are added to these."""
@@ -57,7 +58,7 @@ def of_keras():
         return
     _ways(*_state())  # raises if Keras does not have them: then there are no targets
     for title, names in METHODS.items():
-        stand_in = _layer_call if title == LAYER else _stand_in
+        stand_in = {LAYER: _layer_call, OPTIMIZER: _apply}.get(title, _stand_in)
         for name in names.split():
             with upstream.contained("models", f"keras.src.{title}.{name}"):
                 yield from _target(_class(f"keras.src.{title}"), name, stand_in)
@@ -101,11 +102,20 @@ def _layer_call(original):
     return _made(original, id(original), unasked, _state(), converts)
 
 
+def _apply(original):
+    return _made(original, id(original), _items(UNASKED), _state(), takes_plain=True)
+
+
 @cache
-def _made(original, _, unasked, state, converts=None):
+def _made(original, _, unasked, state, converts=None, takes_plain=False):
     """Return the replacement, always the same one, so that it keeps recordings across installs."""
     return method.KerasMethod(
-        original, _joined(unasked), *_ways(*state), converts, names=_joined(_items(NAMES))
+        original,
+        _joined(unasked),
+        *_ways(*state),
+        converts,
+        names=_joined(_items(NAMES)),
+        takes_plain=takes_plain,
     )
 
 

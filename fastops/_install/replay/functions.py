@@ -89,8 +89,9 @@ FUNCTIONS = {
         depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input
         dilation2d dropout embedding_lookup embedding_lookup_sparse erosion2d fractional_avg_pool
         fractional_max_pool gelu in_top_k isotonic_regression l2_normalize log_poisson_loss max_pool
-        max_pool1d max_pool2d max_pool3d max_pool_with_argmax moments normalize_moments pool
-        safe_embedding_lookup_sparse scale_regularization_loss separable_conv2d
+        max_pool1d max_pool2d max_pool3d max_pool_with_argmax moments nce_loss normalize_moments
+        pool safe_embedding_lookup_sparse sampled_softmax_loss scale_regularization_loss
+        separable_conv2d
         sigmoid_cross_entropy_with_logits silu
         softmax_cross_entropy_with_logits space_to_depth sufficient_statistics
         weighted_cross_entropy_with_logits weighted_moments with_space_to_batch zero_fraction
@@ -136,6 +137,18 @@ FUNCTIONS = {
     """,
 }
 """By namespace, the names of the functions."""
+
+ARRAYS = {
+    "tf.nn.embedding_lookup": "ids",
+    "tf.nn.nce_loss": "labels",
+    "tf.nn.sampled_softmax_loss": "labels",
+}
+"""By function, the names of arguments that may be NumPy arrays. The function makes tensors of them
+without asking for a dtype. Until then, it asks them for nothing but a dtype that tensors have."""
+
+FREED = frozenset({"tf.nn.nce_loss", "tf.nn.sampled_softmax_loss"})
+"""Functions that run ops whose sizes values decide, and decide nothing by these sizes: the numbers
+of accidental hits of sampled classes."""
 
 METHODS = {
     "tf.RaggedTensor": """

@@ -9,9 +9,11 @@ then, the replay has had no visible effect.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.object cimport PyObject
-from cpython.tuple cimport PyTuple_GET_SIZE
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
 
 from fastops._core.preparing cimport flushes
 from fastops._cpp.python cimport PyVectorcall_NARGS
@@ -38,12 +40,18 @@ from fastops._specialize.specialization cimport Decision, HIT, RECORD, Specializ
 cdef extern from "definitions.h":
     pass
 
+from numpy import ndarray as _ndarray
+from tensorflow import convert_to_tensor as _convert_to_tensor
+
 from fastops._install.lookups import of_codes as _of_codes, of_function as _of_function
 from fastops._specialize.recording.record import Record as _Record
 from fastops._specialize.recording.recording import as_refusal, prepare_kernels, recording
 
 cdef enum:
     _REQUIRED = PLAIN | NO_STRATEGY | NO_PROMOTION  # conditions on the surroundings of a call
+
+cdef PyTypeObject* _array = <PyTypeObject*>_ndarray
+cdef str _NUMBERS = "biuf"
 
 # The extra cost of a recorded call and of making its replay, by the time of the call.
 cdef Estimate _cost = Estimate("recording of calls of functions", 24.0)
@@ -67,10 +75,17 @@ cdef class Replayed(Replacement):
     always : bool, default False
         Whether it also works while nothing is installed. True for a stand-in that is used
         directly and patched in nowhere.
+    arrays : sequence of tuple
+        Pairs of the position and the name of each argument that may be a NumPy array: the function
+        first makes a tensor of it, without asking for a dtype.
+    frees_sizes : bool, default False
+        See `fastops._specialize.recording.recording.recording`.
     """
 
     cdef readonly object passed
     cdef readonly object settings
+    cdef tuple arrays
+    cdef bint frees_sizes
     cdef tuple handlers
     cdef tuple num_handlers
     cdef Cache cases        # by signature
@@ -80,9 +95,11 @@ cdef class Replayed(Replacement):
     cdef Budget budget      # how many recordings may fail
     cdef unsigned long long known_after
 
-    def __init__(self, original, passed, handlers=(), settings=(), always=False):
+    def __init__(self, original, passed, handlers=(), settings=(), always=False, arrays=(),
+                 frees_sizes=False):
         super().__init__(original)
         self.always = always
+        self.arrays, self.frees_sizes = tuple(arrays), frees_sizes
         self.passed = passed
         self.settings = settings
         self.handlers = tuple(handlers)
@@ -158,7 +175,9 @@ cdef class Replayed(Replacement):
                     Guard guard) except -1:
         """Make a replay of a recorded call. Return False if calls cannot be replayed."""
         try:
-            recorded = recording(recorder, arguments, holders, result)
+            recorded = recording(
+                recorder, arguments, holders, result, frees_sizes=self.frees_sizes
+            )
             replay = Replay(recorded, self.op, self.passed, self.settings, guard)
             prepare_kernels(recorder, recorded)
         except Exception as problem:  # the user's call has succeeded: only the recording fails
@@ -173,13 +192,52 @@ cdef class Replayed(Replacement):
         return True
 
 
+cdef bint _convert(Replayed self, PyObject* const* args, Py_ssize_t n, PyObject* keywords,
+                   list tensors, vector[PyObject*]* converted) except -1:
+    """Put tensors in the places of arrays, as the function would. False if it takes none there."""
+    cdef Py_ssize_t i, count = 0, named = 0
+    cdef int position
+    cdef str name
+    if keywords != NULL:
+        named = PyTuple_GET_SIZE(<object>keywords)
+    converted.assign(args, args + n + named)
+    for i in range(n + named):
+        if Py_TYPE(<object>args[i]) == _array:
+            count += 1
+    if count == 0:
+        return False
+    for position, name in self.arrays:
+        i = position
+        if i >= n:
+            i = n
+            while i < n + named and <object>PyTuple_GET_ITEM(<object>keywords, i - n) != name:
+                i += 1
+            if i == n + named:
+                continue
+        if Py_TYPE(<object>args[i]) != _array:
+            continue
+        if (<object>args[i]).dtype.kind not in _NUMBERS:
+            return False
+        try:
+            tensors.append(_convert_to_tensor(<object>args[i]))
+        except Exception:  # the original function will raise the error
+            return False
+        converted[0][i] = PyList_GET_ITEM(tensors, len(tensors) - 1)
+        count -= 1
+    return count == 0
+
+
 cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargsf,
                          PyObject* keywords) except NULL:
     cdef Replayed self = <Replayed>callable
     cdef Signature signature
     cdef PyObject* result = NULL
+    cdef PyObject* const* given = args
+    cdef vector[PyObject*] converted
+    cdef list tensors
     cdef Specialization case
     cdef Decision decision
+    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
     if self.known_after != flushes:
         self.forget()
     if (
@@ -187,8 +245,13 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
         or self.budget.is_spent()
         or missing(_REQUIRED)
         or self.handled()
-        or not read_tensors(&signature, args, PyVectorcall_NARGS(nargsf), keywords)
     ):
+        return call_original(self, args, nargsf, keywords)
+    if PyTuple_GET_SIZE(self.arrays) != 0:
+        tensors = []
+        if _convert(self, args, n, keywords, tensors, &converted):
+            given = converted.data()
+    if not read_tensors(&signature, given, n, keywords):
         return call_original(self, args, nargsf, keywords)
     case = self.case_of(signature)
     decision = case.run(signature, &result)
@@ -197,7 +260,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
     if decision == RECORD:
         decision = case.next(_cost.of(case.account.shortest_ns))
     if decision == RECORD:
-        return _record(self, case, signature, args, nargsf, keywords)
+        return _record(self, case, signature, given, n, keywords)
     if decision == WAIT:
         return _wait(self, case.account, args, nargsf, keywords)
     return call_original(self, args, nargsf, keywords)

@@ -1,5 +1,6 @@
 """The patch points: functions and methods of the running TensorFlow that are replayed."""
 
+import inspect
 from functools import cache, partial
 
 import tensorflow as tf
@@ -9,7 +10,7 @@ from tensorflow.python.trackable.data_structures import ListWrapper
 from fastops._install import upstream
 from fastops._install.handlers import handlers
 from fastops._install.lookups import is_upstream
-from fastops._install.replay.functions import FUNCTIONS, METHODS, OBJECTS
+from fastops._install.replay.functions import ARRAYS, FREED, FUNCTIONS, METHODS, OBJECTS
 from fastops._install.replay.replayed import Replayed
 from fastops._install.target import Target, generated, original_of, resolve
 from fastops._specialize.signatures import know_objects
@@ -33,8 +34,13 @@ def functions():
         for name in names.split():
             title = f"{namespace}.{name}"
             with upstream.contained("replayed", title):
-                make = partial(_stand_in, settings=_settings(namespace))
                 original = original_of(*resolve(title))
+                make = partial(
+                    _stand_in,
+                    settings=_settings(namespace),
+                    arrays=_arrays(original, title),
+                    frees_sizes=title in FREED,
+                )
                 if is_upstream(original):
                     claims.setdefault(id(original), ("replayed", title, make))
     return claims
@@ -47,6 +53,16 @@ def _settings(namespace):
         if upstream.kind_of(upstream.look_up(name)) not in ("bool", "NoneType"):
             raise upstream.MissingNameError(f"{name} is not a bool or None")
     return tuple([upstream.resolve(name) for name in names])
+
+
+def _arrays(original, title):
+    """Return the position and the name of each argument of a function that may be an array."""
+    names = ARRAYS.get(title, "").split()
+    parameters = list(inspect.signature(original).parameters) if names else []
+    for name in names:
+        if name not in parameters:
+            raise upstream.MissingNameError(f"{title} has no parameter {name}")
+    return tuple((parameters.index(name), name) for name in names)
 
 
 def methods():
@@ -79,6 +95,13 @@ def _class(title):
 
 
 @cache
-def _stand_in(original, settings=()):
+def _stand_in(original, settings=(), arrays=(), frees_sizes=False):
     """Return the replacement, always the same one, so that it keeps recordings across installs."""
-    return Replayed(original, generated, handlers(original), settings)
+    return Replayed(
+        original,
+        generated,
+        handlers(original),
+        settings,
+        arrays=arrays,
+        frees_sizes=frees_sizes,
+    )

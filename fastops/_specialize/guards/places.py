@@ -28,9 +28,13 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import (
+    Function,
+    UnliftedInitializerVariable,
+)
 from tensorflow.python.framework._pywrap_python_api_dispatcher import PythonAPIDispatcher
 from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops.lookup_ops import LookupInterface
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable import data_structures
 from tensorflow.python.trackable.base import Trackable
@@ -71,6 +75,9 @@ _CONSTANT = (
 
 SEALED = (type(threading.Lock()), type(threading.RLock()), Function, tf.Graph)
 """Classes whose instances are compared by identity alone: calls do not read their contents."""
+
+_VARIABLES = (ResourceVariable, UnliftedInitializerVariable)
+"""Classes of variables. A variable that is made while a function is traced is of the second one."""
 
 _WRAPPERS = (data_structures._DictWrapper, data_structures._TupleWrapper)
 """TensorFlow's classes whose instances behave like the object that they wrap."""
@@ -138,6 +145,8 @@ class Places:
         The objects in places that do not change.
     variables : dict of int to tf.Variable
         The variables that were found, by the identity of the handle.
+    tables : dict of int to object
+        The lookup tables that were found, by the identity of the handle.
     modules : list of tuple
         Pairs of a module that was found, and its path. The code that ran decides which attributes
         of a module are compared.
@@ -161,6 +170,7 @@ class Places:
         self.owners = []
         self.kept = []
         self.variables = {}
+        self.tables = {}
         self.modules = []
         self.functions = []
         self.unwatched = set()
@@ -346,8 +356,12 @@ class Places:
             self.note(value, "instance", value, kind, attributes)
             if attributes is not None:
                 self.visit_dict(value, attributes, self.skipped_of(kind), ".")
-        if isinstance(value, ResourceVariable):
+        if isinstance(value, _VARIABLES):
             self.variables[id(value._handle)] = value
+        elif isinstance(value, LookupInterface):
+            handle = vars(value).get("_resource_handle_value")
+            if type(handle) is EagerTensor:
+                self.tables[id(handle)] = value
         if layout is defaultdict:
             self.note(value, "parts", value, ("default_factory",), [value.default_factory])
             self.enqueue(value, [value.default_factory], [(".", "default_factory")])

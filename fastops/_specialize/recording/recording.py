@@ -18,9 +18,10 @@ sizes of a step's outputs        `RecordedStep.sizes`. After an effect, when the
                                  otherwise the call is not recorded. Sizes are not compared if
                                  values decide them and the step is the last one of a function that
                                  returns only arguments and outputs of ops: they are the sizes of
-                                 the result
-results of `Shape`, `Size`,      the sizes of their inputs, as above
-`Rank`, folded to constants
+                                 the result. Some functions are known to read no sizes that values
+                                 decide (`replay/functions.py`)
+results of `Shape`, `Size`,      the sizes of their inputs, as above. They are not folded if these
+`Rank`, folded to constants      are not compared
 a constant made in the call      the arguments and values above, from which Python made it. If it
                                  shares memory with a value, it is a copy that Python made without
                                  an op, and the call is not recorded
@@ -28,6 +29,8 @@ a constant older than the call   the object that holds it is guarded (`guards/pl
                                  recording keeps the tensor itself if a tape may watch it, a copy
                                  otherwise
 dtype of a handle's resource     the handle itself, or the signature
+the table behind a handle        the object that holds the table is guarded: it has the same handle.
+                                 What is in the table is read in each call
 ===============================  ==================================================================
 """
 
@@ -70,12 +73,18 @@ _WRITING = {
 }
 """Ops that change the resource of a handle. An op that fails changes nothing."""
 
-_ASSIGNING = {"AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"}
+_ASSIGNING = {
+    *("AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"),
+    *("ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate"),
+}
 """Ops that assign to a variable. No public function that is replayed runs them."""
 
 _LASTING = _WRITING | _ASSIGNING
 
 _OF_VARIABLES = _ACCESSING | _ASSIGNING
+
+_OF_TABLES = {"LookupTableExportV2", "LookupTableFindV2", "LookupTableSizeV2"}
+"""Ops that read a table. The table may be one that the object of the call holds."""
 
 # fmt: off
 _SHAPED_BY_SHAPES = {
@@ -87,7 +96,12 @@ _SHAPED_BY_SHAPES = {
 # fmt: on
 """Some of the ops whose output sizes depend only on the sizes of the inputs."""
 
-_SIZES_IN = {"Multinomial": 1, "RandomShuffle": None}
+_SIZES_IN = {
+    **dict.fromkeys(("AllCandidateSampler", "FixedUnigramCandidateSampler"), None),
+    **dict.fromkeys(("LogUniformCandidateSampler", "UniformCandidateSampler"), None),
+    "Multinomial": 1,
+    "RandomShuffle": None,
+}
 """The input whose value decides the output sizes of a random op, if it is not the first input. None
 if no value decides them."""
 
@@ -267,11 +281,15 @@ class Held:
         Tensors that are older than the call have a `tf.Tensor._id` below this number.
     watchable : bool
         Whether tapes may watch the tensors, since a tape was open while the call was recorded.
+    tables : dict of int to object
+        The lookup tables that the call may read without having them as arguments, by the identity
+        of the handle.
     """
 
     identities: object
     begin: int
     watchable: bool
+    tables: dict
 
 
 @dataclass
@@ -310,7 +328,14 @@ class Recording:
 
 
 def recording(
-    recorder, arguments, holders, result, variables=None, held=None, most_steps=MAX_FUNCTION_OPS
+    recorder,
+    arguments,
+    holders,
+    result,
+    variables=None,
+    held=None,
+    most_steps=MAX_FUNCTION_OPS,
+    frees_sizes=False,
 ):
     """Return the `Recording` of a call.
 
@@ -332,6 +357,9 @@ def recording(
         TensorFlow.
     most_steps : int
         The maximum number of ops.
+    frees_sizes : bool, default False
+        Whether sizes that values decide are neither compared nor read: no code of the function
+        decides by them.
 
     Raises
     ------
@@ -344,13 +372,16 @@ def recording(
         raise NotReplayableError("logs")
     if recorder.builds:
         raise NotReplayableError("builds_graph")
-    return _Maker(recorder, arguments, holders, result, variables or {}, held).run(most_steps)
+    maker = _Maker(recorder, arguments, holders, result, variables or {}, held, frees_sizes)
+    return maker.run(most_steps)
 
 
 class _Maker:
-    def __init__(self, recorder, arguments, holders, result, variables, held):
+    def __init__(self, recorder, arguments, holders, result, variables, held, frees_sizes):
         self.events = recorder.events
         self.held = held
+        self.frees_sizes = frees_sizes
+        self.free = set()  # numbers of values with sizes that are not compared
         self.custom = recorder.custom
         self.result = result
         self.num_arguments = len(arguments)
@@ -438,14 +469,15 @@ class _Maker:
         if event.scope and not self.only_host:
             raise NotReplayableError("op_device_scope", event.op_name)
         known = [self.numbers.get(id(tensor)) for tensor in event.inputs]
-        if record.handles and not self.is_known_handle(event.op_name, known[0]):
+        if record.handles and not self.is_known_handle(event.op_name, known[0], event.inputs[0]):
             raise NotReplayableError("op_handle", event.op_name)
         for tensor, number in zip(event.inputs, known, strict=True):
             if number is None:
                 self.check_constant(tensor, event.op_name)
         # The signature and `RecordedStep.sizes` guard the sizes, so that shapes are constants.
-        fixed = event.op_name in _OF_SHAPES or (
+        fixed = (event.op_name in _OF_SHAPES and self.free.isdisjoint(known)) or (
             all(number is None for number in known)
+            and not record.handles
             and not any(self.is_watchable(tensor) for tensor in event.inputs)
         )
         small = fixed and all(_size(tensor) <= MAX_VALUE_BYTES for tensor in event.outputs)
@@ -470,9 +502,12 @@ class _Maker:
         if seed is not None:
             sizes = _SIZES_IN.get(event.op_name, 0)
             step.static = sizes is None or known[sizes] is None
-        elif self.lasts and not last:
+        elif (self.lasts or self.frees_sizes) and not last:
             step.static = self.is_static(step)
-        if not (last or step.static):
+        freed = self.frees_sizes and not step.static
+        if freed and any(tensor._tensor_shape is not None for tensor in event.outputs):
+            freed = False  # Python has read the shape of an output
+        if not (last or step.static or freed):
             raise NotReplayableError("sizes_from_values", event.op_name)
         self.lasts = self.lasts or step.lasts
         step.accessed = known[0] if event.op_name in _OF_VARIABLES else None
@@ -484,8 +519,11 @@ class _Maker:
         # The sizes of the last op's outputs are free if values decide them: no code of the function
         # reads them. The value of a variable is an exception: code may have read its rank, and
         # decided that nothing more is to be done.
-        free = self.lasts or (last and step.accessed is None and not self.is_static(step))
+        free = self.lasts or freed
+        free = free or (last and step.accessed is None and not self.is_static(step))
         step.sizes = [None if free else tensor._shape_tuple() for tensor in event.outputs]
+        if freed:
+            self.free.update(step.outputs)
         self.steps.append(step)
 
     def check_constant(self, tensor, op_name):
@@ -579,20 +617,28 @@ class _Maker:
         """Tell whether a tape may record a step."""
         return not step.stopped and self.is_differentiable(step.used)
 
-    def is_known_handle(self, op_name, number):
-        """Tell whether an op is known that accesses the resource of the handle with this number."""
+    def is_known_handle(self, op_name, number, handle):
+        """Tell whether an op is known that accesses the resource of a handle with this number."""
         if number is None:
-            return False
+            return (
+                op_name in _OF_TABLES and self.held is not None and id(handle) in self.held.tables
+            )
         if op_name in _ASSIGNING:
             index = number - self.num_arguments
             return 0 <= index < len(self.variables)
         return op_name in _READING | _WRITING
 
     def is_static(self, step):
-        """Tell whether the shapes of a step's inputs decide the shapes of its outputs."""
-        if step.op_name in _SHAPED_BY_SHAPES or not step.outputs:
+        """Tell whether the shapes of a step's inputs decide the shapes of its outputs.
+
+        Shapes that are not compared decide nothing.
+        """
+        if not step.outputs:
             return True
-        if step.op_name == "GatherV2" and not isinstance(step.arguments["axis"], int):
+        if self.free.isdisjoint(step.used) and (
+            step.op_name in _SHAPED_BY_SHAPES
+            or (step.op_name == "GatherV2" and not isinstance(step.arguments["axis"], int))
+        ):
             return True
         if step.accessed is not None:
             index = step.accessed - self.num_arguments
@@ -616,15 +662,21 @@ class _Maker:
         """Return a key for an input: dtype and shape; for a constant also its value."""
         if isinstance(value, list):
             return tuple([self.told(item) for item in value])
-        like, is_constant = self.standing_for(value)
-        return _bytes(like) if is_constant else (like.dtype, like._shape_tuple())
+        like, shape, is_constant = self.standing_for(value)
+        return _bytes(like) if is_constant else (like.dtype, shape)
 
     def standing_for(self, value):
-        """Return the tensor of an input, and whether it is a constant on the host."""
+        """Return the tensor of an input, its sizes, and whether it is a constant on the host.
+
+        Sizes that are not compared are None.
+        """
+        free = isinstance(value, int) and value in self.free
         value = self.constants.get(value, value) if isinstance(value, int) else value
         if isinstance(value, int):
-            return self.tensors[value], False
-        return value, is_host_tensor(value)
+            tensor = self.tensors[value]
+            shape = tensor._shape_tuple()
+            return tensor, (None,) * len(shape) if free else shape, False
+        return value, value._shape_tuple(), is_host_tensor(value) and value.dtype not in _HANDLES
 
     def has_static_shapes(self, step):
         """Tell the same as `is_static`, by TensorFlow's shape functions."""
@@ -642,10 +694,10 @@ class _Maker:
         def one_like(value):
             if isinstance(value, list):
                 return [one_like(item) for item in value]
-            like, is_constant = self.standing_for(value)
+            like, shape, is_constant = self.standing_for(value)
             if is_constant:
                 return tf.constant(like.numpy())
-            return tf.compat.v1.placeholder(like.dtype, like._shape_tuple())
+            return tf.compat.v1.placeholder(like.dtype, shape)
 
         with tf.Graph().as_default():
             arguments = {
