@@ -30,7 +30,10 @@ def layer_call():
 
 
 def both(program, *, taken):
-    """Compare a program with and without `install`, and the stand-in's calls; None: some."""
+    """Compare a program with and without `install`, and the stand-in's calls; None: some.
+
+    With replays there may be fewer calls: Keras runs the calls that are recorded.
+    """
 
     def run():
         keras.utils.set_random_seed(1)
@@ -44,6 +47,8 @@ def both(program, *, taken):
         assert_same(got, want)
         if taken is None:
             assert number > 0
+        elif exclude is None:
+            assert number <= taken, f"{number} calls, not {taken}"
         else:
             assert number == taken, f"{number} calls, not {taken}"
 
@@ -406,7 +411,7 @@ def test_threads():
             if difference_of(layer(X, training=training), want[training]):
                 wrong.append(number)
 
-    with fastops.accelerated():
+    with fastops.accelerated(exclude=["models"]):
         before = layer_call().taken
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
         for thread in threads:
