@@ -9,6 +9,10 @@ class FunctionCall(Replacement):
     def __init__(self, original: Callable[..., Any], planner: Callable[[Any], Caller]) -> None: ...
 
 @final
+class RuntimeCall(Replacement):
+    def __init__(self, original: Callable[..., Any]) -> None: ...
+
+@final
 class PlainMethod(Replacement):
     def __init__(
         self,
