@@ -197,7 +197,9 @@ def injected(faults):
                     delattr(holder, attribute)
                 else:
                     setattr(holder, attribute, value_of(fault))
-            except (AttributeError, TypeError):  # attributes of classes in C cannot be changed
+            # Attributes of classes in C cannot be changed. TensorFlow's wrappers of modules delete
+            # only names that have been looked up.
+            except (AttributeError, KeyError, TypeError):
                 undo.pop()
                 continue
             if name in before:

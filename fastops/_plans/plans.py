@@ -157,8 +157,10 @@ class Plans(Caller):
         )
         flat = kind.unpack_inputs(kind.bind(*given.args, **given.kwargs))
         takes = leaves.sources(flat)
-        hidden = leaves.hide(takes, traced._default_values or {})
-        return leaves, concrete, flat, takes, ("argument_converted",) if hidden else None
+        obstacle = None
+        if leaves.hide(takes, traced._default_values or {}):
+            obstacle = ("argument_converted",)
+        return leaves, concrete, flat, takes, obstacle
 
     def bind(self, args, kwargs):
         """Return the trace of a call, and its `Case` without a plan; None if TensorFlow must bind.

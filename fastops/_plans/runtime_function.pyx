@@ -183,15 +183,14 @@ cdef class RuntimeFunction:
             <PyObject*>self.method, PySequence_Fast_ITEMS(<PyObject*>taken), size + 1, NULL
         )
         gate(&device_name)  # captures the context again if settings have changed
+        if keywords != NULL:  # TensorFlow's method takes none, and says so
+            return self.method(atomic, **dict.fromkeys(<tuple>keywords))
         if (
-            keywords != NULL
-            or context is not _tf_context._context
+            context is not _tf_context._context
             or _where.host == NULL
             or not context.executing_eagerly()
             or not self.is_usual(context)
         ):
-            if keywords != NULL:
-                raise TypeError("call_flat() takes no keyword arguments")
             return call_original(&call)
         if not draws.installed and context._rng is not self.rng:
             self.begin_again()

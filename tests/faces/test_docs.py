@@ -219,6 +219,7 @@ def messages():
                 "NotReplayableError",
                 "MissingNameError",
                 "StateError",
+                "UnprovenError",
             )
             keras = place.startswith("_backend/") and re.match(r"[A-Z`]|mask_t ", message)
             if not internal and " " in message and (not keras or "Keras runs" in message):

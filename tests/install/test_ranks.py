@@ -37,6 +37,7 @@ ORDER = [
     ("models", "calls of Keras's objects"),
     ("models", "calls of tf_keras's objects"),
     ("traced", "tf.function"),
+    ("traced", "functions of the runtime"),
     ("traced", "optional values"),
 ]
 """The layer and title of each group, the lowest rank first."""

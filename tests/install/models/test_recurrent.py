@@ -211,7 +211,7 @@ def test_layers_inside_a_model_of_a_user():
             ids = tf.constant([[number % 9]])
             x, states = model(inputs=ids, states=states, return_state=True)
             if not number:
-                probe(model.gru)
+                probe(model)
             yield x
             yield states
             yield model(tf.constant([[1, 2, 3]]))

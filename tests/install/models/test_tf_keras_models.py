@@ -555,7 +555,7 @@ def test_layers_of_a_users_model():
             model(x)
         assert told(model)["replayed"] == 0
         report = fastops.explain(model, x)
-    assert text_of("user_class") in {one.reason for one in report.methods}
+    assert any(text_of("foreign_code") in str(one.reason) for one in report.methods)
 
 
 class Passing(tf_keras.Model):
