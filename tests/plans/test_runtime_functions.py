@@ -262,10 +262,11 @@ def test_nothing_is_kept():
             function(X)
         assert known(function, X).owned
         atomic = weakref.ref(function.get_concrete_function(X)._inference_function)
+        found = weakref.ref(known(function, X))
         del function
         gc.collect()
         assert atomic() is None
-        assert not list(runtime_function._owned)
+        assert found() is None
 
 
 # ---------------------------------------------------------------------------------------------
