@@ -117,6 +117,7 @@ cdef Op _read_variable = None   # "ReadVariableOp"
 cdef Op _pack = None            # "Pack"
 cdef frozenset _UNREAD_SEEDS = frozenset(UNREAD_SEEDS)
 cdef tuple _SEEDS = ("seed", "seed2")
+cdef object _SEED_LIMIT = 2**63
 
 
 # ---------------------------------------------------------------------------------------------
@@ -299,8 +300,10 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
         if key == 0:
             return _tensorflow(op, call, R_ATTR_VALUE, slots, None)
         entry = _find(op, key, slots, device_name, &frame, options.onednn)
-        if entry is None and op.op_name in _UNREAD_SEEDS and not _is_recorded(call):
-            _leave_out_seeds(op, slots)
+        if (
+            entry is None and op.op_name in _UNREAD_SEEDS and not _is_recorded(call)
+            and _leave_out_seeds(op, slots)
+        ):
             key = _key_of(op, slots, device_name, &frame, options.onednn)
             entry = _find(op, key, slots, device_name, &frame, options.onednn)
         if entry is None:
@@ -759,13 +762,23 @@ cdef bint _is_recorded(Invocation* call) noexcept:
     return call.observer != NULL and (<Observer>call.observer).records
 
 
-cdef int _leave_out_seeds(Op op, PyObject** slots) except -1:
-    """Takes the seeds out of a call of an op whose kernels do not read them."""
+cdef bint _leave_out_seeds(Op op, PyObject** slots) except -1:
+    """Takes the seeds out of a call of an op whose kernels do not read them.
+
+    Returns False if TensorFlow may refuse one of them.
+    """
     cdef int i
+    cdef PyObject* value
+    for i in range(op.num_attrs):
+        value = slots[op.attr_slots[i]]
+        if op.attr_names[i] in _SEEDS and value != NULL and (
+            type(<object>value) is not int or not 0 <= <object>value < _SEED_LIMIT
+        ):
+            return False
     for i in range(op.num_attrs):
         if op.attr_names[i] in _SEEDS:
             slots[op.attr_slots[i]] = NULL
-    return 0
+    return True
 
 
 cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* device_name,
