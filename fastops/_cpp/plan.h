@@ -73,53 +73,56 @@ struct Activation {
   Threads threads = Threads::kAuto;
 };
 
+using Borrowed = absl::InlinedVector<const tensorflow::Tensor*, 8>;
+using Made = absl::InlinedVector<tensorflow::Tensor, 4>;
+
 // What a plan assumes of the tensors that a call passes: their dtypes, and the dtypes and shapes of
 // the resources that handles refer to.
 class ArgumentKinds {
  public:
-  void Add(const tensorflow::Tensor& tensor) { arguments_.push_back(Of(tensor)); }
+  // Assumes what holds for these tensors.
+  void Assign(const Borrowed& tensors) {
+    arguments_.clear();
+    for (const tensorflow::Tensor* tensor : tensors) {
+      arguments_.push_back({tensor->dtype(), ResourcesOf(*tensor)});
+    }
+  }
 
-  bool Match(const absl::InlinedVector<const tensorflow::Tensor*, 8>& given) const {
+  bool Match(const Borrowed& given) const {
     if (given.size() != arguments_.size()) return false;
     for (size_t i = 0; i < given.size(); ++i) {
       if (given[i]->dtype() != arguments_[i].dtype) return false;
-      if (arguments_[i].dtype == tensorflow::DT_RESOURCE && !(Of(*given[i]) == arguments_[i])) {
+      if (given[i]->dtype() != tensorflow::DT_RESOURCE) continue;
+      if (!Same(ResourcesOf(*given[i]), arguments_[i].resources)) return false;
+    }
+    return true;
+  }
+
+ private:
+  using Resources = std::vector<tensorflow::DtypeAndPartialTensorShape>;
+
+  struct Argument {
+    tensorflow::DataType dtype;
+    Resources resources;
+  };
+
+  static Resources ResourcesOf(const tensorflow::Tensor& tensor) {
+    if (tensor.dtype() != tensorflow::DT_RESOURCE || tensor.NumElements() != 1) return {};
+    return tensor.flat<tensorflow::ResourceHandle>()(0).dtypes_and_shapes();
+  }
+
+  static bool Same(const Resources& left, const Resources& right) {
+    if (left.size() != right.size()) return false;
+    for (size_t i = 0; i < left.size(); ++i) {
+      if (left[i].dtype != right[i].dtype || !left[i].shape.IsIdenticalTo(right[i].shape)) {
         return false;
       }
     }
     return true;
   }
 
- private:
-  struct Argument {
-    tensorflow::DataType dtype;
-    std::vector<tensorflow::DtypeAndPartialTensorShape> resources;
-
-    bool operator==(const Argument& other) const {
-      if (dtype != other.dtype || resources.size() != other.resources.size()) return false;
-      for (size_t i = 0; i < resources.size(); ++i) {
-        if (resources[i].dtype != other.resources[i].dtype ||
-            !resources[i].shape.IsIdenticalTo(other.resources[i].shape)) {
-          return false;
-        }
-      }
-      return true;
-    }
-  };
-
-  static Argument Of(const tensorflow::Tensor& tensor) {
-    Argument argument{tensor.dtype(), {}};
-    if (tensor.dtype() == tensorflow::DT_RESOURCE && tensor.NumElements() == 1) {
-      argument.resources = tensor.flat<tensorflow::ResourceHandle>()(0).dtypes_and_shapes();
-    }
-    return argument;
-  }
-
   std::vector<Argument> arguments_;
 };
-
-using Borrowed = absl::InlinedVector<const tensorflow::Tensor*, 8>;
-using Made = absl::InlinedVector<tensorflow::Tensor, 4>;
 
 class NativePlan {
  public:

@@ -56,7 +56,7 @@ cdef extern from "declarations.h" namespace "fastops":
         void push_back(const Tensor*)
 
     cdef cppclass ArgumentKinds:
-        void Add(const Tensor&) except +
+        void Assign(const Borrowed&) except +
         bool Match(const Borrowed&)
 
     cdef cppclass Made:

@@ -31,6 +31,8 @@ cdef class RuntimeFunction:
 
     cdef int begin_era(self) except -1
     cdef int note_run(self) except -1
+    cdef bint may_own(self, const Original* call, Py_ssize_t size) except -1
+    cdef int try_plan(self, const Original* call, Py_ssize_t size) except -1
     cdef bint is_usual(self, object context) except -1
     cdef object run_owned(self, PyObject* const* args, Py_ssize_t size, PyObject* keywords)
     cdef bint is_due(self, int64_t ns) except -1

@@ -15,6 +15,7 @@ been installed since all sequences began (`fastops._core.draws`).
 """
 
 cimport cython
+from cpython.exc cimport PyErr_WriteUnraisable
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
@@ -106,6 +107,15 @@ cdef class RuntimeFunction:
         self.options.append(options)
         return 0
 
+    cdef bint may_own(self, const Original* call, Py_ssize_t size) except -1:
+        """Have a plan run all calls from this one on, if it can."""
+        try:
+            return self.own(inputs_of(call, size))
+        except Exception:  # internal error: report it, and leave the function to TensorFlow
+            PyErr_WriteUnraisable(self)
+            self.refused = True
+            return False
+
     def own(self, inputs):
         """Have a plan run all calls from now on.
 
@@ -127,11 +137,7 @@ cdef class RuntimeFunction:
         options = self.context().function_call_options.as_attrs()
         if any([other.as_attrs() != options for other in self.options]):
             return False
-        self.making = True  # TensorFlow makes calls of other threads meanwhile
-        try:
-            self.make(inputs)
-        finally:
-            self.making = False
+        self.make(inputs)
         if self.runner.plan is None or not self.runner.plan.catch_up(self.runs):
             self.refused = True
             self.runner = None
@@ -144,10 +150,17 @@ cdef class RuntimeFunction:
 
     def make(self, inputs):
         """Make the plan, if there can be one, given the tensors of a call."""
-        self.runner = _RuntimePlan(self.reference(), inputs, self.draws != _NONE)
-        if self.runner.plan is not None:
-            for tensor in inputs:
-                self.kinds.Add(borrow(tensor)[0])
+        cdef Borrowed given
+        self.making = True  # TensorFlow makes calls of other threads meanwhile
+        try:
+            runner = _RuntimePlan(self.reference(), inputs, self.draws != _NONE)
+            if runner.plan is not None:
+                for tensor in inputs:
+                    given.push_back(borrow(tensor))
+                self.kinds.Assign(given)
+            self.runner = runner
+        finally:
+            self.making = False
 
     cdef bint is_due(self, int64_t ns) except -1:
         """Whether calls have cost enough to make a plan, after one that took `ns` nanoseconds."""
@@ -157,6 +170,16 @@ cdef class RuntimeFunction:
         if self.num_nodes == 0:
             self.num_nodes, self.loops = _costs.size_of(self.reference())
         return pays_for_plan(self.account, self.num_nodes, self.loops)
+
+    cdef int try_plan(self, const Original* call, Py_ssize_t size) except -1:
+        """Make the plan of a function without seeds, if there can be one."""
+        try:
+            self.make(inputs_of(call, size))
+            self.refused = self.runner.plan is None
+        except Exception:  # internal error: report it, and leave the function to TensorFlow
+            PyErr_WriteUnraisable(self)
+            self.refused = True
+        return 0
 
     cdef bint is_usual(self, object context) except -1:
         """Whether a call has the options that the plan was made for.
@@ -227,6 +250,12 @@ cdef class RuntimeFunction:
         return self.runner.run_as(given, list, call, &course) if fits[0] else None
 
 
+cdef list inputs_of(const Original* call, Py_ssize_t size):
+    """Return the tensors of a call."""
+    cdef Py_ssize_t i
+    return [<object>call.args[i] for i in range(1, size)]
+
+
 cdef object _definitions(context):
     """Return a function that finds the FunctionDef for a name."""
     return lambda name: context.get_function_def(name) if context.has_function(name) else None
@@ -272,14 +301,17 @@ cdef object call_flat(const Original* call, Py_ssize_t size):
     cdef RuntimeFunction self
     cdef bint fits = False, drawing
     cdef int64_t begin
-    cdef Py_ssize_t i
     context = _tf_context._context
     if context is None or not context.executing_eagerly():
         return call_original(call)
-    self = _of(<object>call.args[0], <object>call.target)
+    try:
+        self = _of(<object>call.args[0], <object>call.target)
+    except Exception as problem:  # internal error: report it, and let TensorFlow make the call
+        PyErr_WriteUnraisable(problem)
+        return call_original(call)
     drawing = self.draws is not _NONE
     if drawing and (self.draws is _VARYING or self.due) and not missing(_REQUIRED):
-        if self.own([<object>call.args[i] for i in range(1, size)]):
+        if self.may_own(call, size):
             self.runner.known = True  # what making a plan costs is learned elsewhere
             return self.run_owned(call.args + 1, size - 1, NULL)
     if drawing:
@@ -294,14 +326,13 @@ cdef object call_flat(const Original* call, Py_ssize_t size):
         if self.is_due(now() - begin):
             if drawing:
                 self.due = True
-            else:
-                self.make([<object>call.args[i] for i in range(1, size)])
-                self.refused = self.runner.plan is None
+            elif not self.making:
+                self.try_plan(call, size)
         return result
     if self.runner.plan is None:
         return call_original(call)
     if self.runner.is_outdated():
-        return self.runner.run_changed([<object>call.args[i] for i in range(1, size)], call)
+        return self.runner.run_changed(inputs_of(call, size), call)
     result = self.run_plan(call.args + 1, size - 1, call, &fits)
     return result if fits else call_original(call)
 

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from support import assert_same, failure, floats, python
 from tensorflow.python.eager import context
+from tensorflow.python.framework import op_callbacks
 
 import fastops
 from fastops._plans import runtime_function
@@ -198,6 +199,31 @@ def test_draws_before_install_are_unknown():
     tf.random.set_seed(2)
     function = tf.function(noise)
     assert_same([function(X) for _ in range(5)], results)
+
+
+def test_a_function_that_was_refused_is_owned_after_the_next_seed():
+    class Watched:  # an op callback: plans make no calls
+        def __enter__(self):
+            op_callbacks.add_op_callback(lambda *args, **kwargs: None)
+
+        def __exit__(self, *_):
+            op_callbacks.clear_op_callbacks()
+
+    def run():
+        tf.random.set_seed(2)
+        function = tf.function(looped)
+        with Watched():
+            results = [function(X)]
+        results += [function(X) for _ in range(3)]
+        tf.random.set_seed(2)
+        results += [function(X) for _ in range(4)]
+        return results, function
+
+    expected, _ = run()
+    with fastops.accelerated():
+        got, function = run()
+    assert_same(got, expected)
+    assert known(function, X).owned
 
 
 def test_threads_share_the_sequence():

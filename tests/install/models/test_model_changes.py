@@ -7,6 +7,25 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from install.models.changes import (
+    add_a_layer,
+    another_activation,
+    another_class,
+    another_dict,
+    assign,
+    call_of_an_instance,
+    compiled,
+    first,
+    fitted,
+    freeze,
+    kernel_regularizer,
+    no_activation,
+    no_bias,
+    regularize,
+    remove_a_layer,
+    set_weights,
+    state_of_the_instance,
+)
 from install.models.keras_programs import (
     CALLS,
     MODELS,
@@ -29,18 +48,6 @@ import fastops
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 
-def first(model):
-    return model.layers[0]
-
-
-def assign(model):
-    first(model).kernel.assign(first(model).kernel * 2)
-
-
-def set_weights(model):
-    model.set_weights([weight * 0.5 for weight in model.get_weights()])
-
-
 def assign_behind_keras(model):
     first(model).kernel.value.assign_add(tf.ones_like(first(model).kernel))
 
@@ -53,36 +60,8 @@ def replace_the_value(model):
     first(model).kernel._value = tf.Variable(tf.ones((4, 8)))
 
 
-def freeze(model):
-    model.trainable = False
-
-
 def freeze_a_variable(model):
     first(model).kernel.trainable = False
-
-
-def add_a_layer(model):
-    model.add(L.Dense(2))
-
-
-def remove_a_layer(model):
-    model.pop()
-
-
-def another_activation(model):
-    first(model).activation = keras.activations.tanh
-
-
-def no_bias(model):
-    first(model).use_bias = False
-
-
-def no_activation(model):
-    first(model).activation = None
-
-
-def call_of_an_instance(model):
-    first(model).call = lambda x: tf.zeros((2, 8))
 
 
 def kernel_scaled(model):
@@ -113,39 +92,6 @@ def half_of_all(model):
 
 def add_a_loss(model):
     model._losses.append(tf.constant(1.0))
-
-
-def regularize(model):
-    first(model).activity_regularizer = keras.regularizers.L2(0.1)
-
-
-def kernel_regularizer(model):
-    first(model).kernel_regularizer = keras.regularizers.L2(0.1)
-
-
-def compiled(model):
-    model.compile("sgd", "mse")
-
-
-def fitted(model):
-    model.compile("sgd", "mse")
-    model.fit(floats(4, 4), floats(4, 3, seed=1), verbose=0)
-
-
-def state_of_the_instance(model):
-    vars(first(model))["activation"] = keras.activations.sigmoid
-
-
-def another_dict(model):
-    first(model).__dict__ = dict(vars(first(model)), activation=keras.activations.sigmoid)
-
-
-def another_class(model):
-    class Doubled(L.Dense):
-        def call(self, x):
-            return 2 * super().call(x)
-
-    first(model).__class__ = Doubled
 
 
 def floatx(model):

@@ -8,6 +8,25 @@ from unittest import mock
 import numpy as np
 import pytest
 import tensorflow as tf
+from install.models.changes import (
+    add_a_layer,
+    another_activation,
+    another_class,
+    another_dict,
+    assign,
+    call_of_an_instance,
+    compiled,
+    first,
+    fitted,
+    freeze,
+    kernel_regularizer,
+    no_activation,
+    no_bias,
+    regularize,
+    remove_a_layer,
+    set_weights,
+    state_of_the_instance,
+)
 from install.models.keras_programs import CALLS, floats, outcome, plain, probe, told
 from install.models.tf_keras_programs import (
     MODELS,
@@ -179,18 +198,6 @@ def test_symbolic_inputs_and_traces():
 # ---------------------------------------------------------------------------------------------
 
 
-def first(model):
-    return model.layers[0]
-
-
-def assign(model):
-    first(model).kernel.assign(first(model).kernel * 2)
-
-
-def set_weights(model):
-    model.set_weights([weight * 0.5 for weight in model.get_weights()])
-
-
 def replace_the_variable(model):
     first(model).kernel = tf.Variable(tf.ones((4, 8)))
 
@@ -205,36 +212,8 @@ def swap_a_layer(model):
     model._self_tracked_trackables[-1] = L.Dense(3)
 
 
-def freeze(model):
-    model.trainable = False
-
-
 def freeze_a_layer(model):
     first(model).trainable = False
-
-
-def add_a_layer(model):
-    model.add(L.Dense(2))
-
-
-def remove_a_layer(model):
-    model.pop()
-
-
-def another_activation(model):
-    first(model).activation = tf_keras.activations.tanh
-
-
-def no_bias(model):
-    first(model).use_bias = False
-
-
-def no_activation(model):
-    first(model).activation = None
-
-
-def call_of_an_instance(model):
-    first(model).call = lambda x: tf.zeros((2, 8))
 
 
 def another_input_spec(model):
@@ -261,14 +240,6 @@ def add_a_loss(model):
     model.add_loss(lambda: tf.reduce_sum(first(model).kernel))
 
 
-def regularize(model):
-    first(model).activity_regularizer = tf_keras.regularizers.L2(0.1)
-
-
-def kernel_regularizer(model):
-    first(model).kernel_regularizer = tf_keras.regularizers.L2(0.1)
-
-
 def weight_loss(model):
     kernel = first(model).kernel
     first(model)._handle_weight_regularization("kernel", kernel, tf_keras.regularizers.L2(0.1))
@@ -276,31 +247,6 @@ def weight_loss(model):
 
 def add_a_metric(model):
     model.add_metric(first(model).output, name="mean")
-
-
-def compiled(model):
-    model.compile("sgd", "mse")
-
-
-def fitted(model):
-    model.compile("sgd", "mse")
-    model.fit(floats(4, 4), floats(4, 3, seed=1), verbose=0)
-
-
-def state_of_the_instance(model):
-    vars(first(model))["activation"] = tf_keras.activations.sigmoid
-
-
-def another_dict(model):
-    first(model).__dict__ = dict(vars(first(model)), activation=tf_keras.activations.sigmoid)
-
-
-def another_class(model):
-    class Doubled(L.Dense):
-        def call(self, x):
-            return 2 * super().call(x)
-
-    first(model).__class__ = Doubled
 
 
 def floatx(model):
