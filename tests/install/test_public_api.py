@@ -320,7 +320,6 @@ ON_TENSORFLOWS_PATH = {
     "tnp.asanyarray(array)": AN_ARRAY,
     "tnp.asarray(array)": AN_ARRAY,
     "tnp.ascontiguousarray(array)": AN_ARRAY,
-    "tnp.size(m)": "it returns an int of NumPy",
     "tf.Tensor.__rxor__: True ^ p": SEVERAL_OPS,
     "tf.Tensor.__xor__: p ^ q": SEVERAL_OPS,
     "tf.Variable.__rxor__: True ^ flags": SEVERAL_OPS,

@@ -125,8 +125,6 @@ def test_kinds_of_results(stock):
         "tf.meshgrid": (x, x),
         "tf.clip_by_global_norm": ([t(*X)], 1.0),
         "tf.debugging.assert_rank_in": (x, [1, 2]),
-        "tf.experimental.numpy.shape": (t(2, 3),),
-        "tf.experimental.numpy.ndim": (t(2, 3),),
         "tf.nn.sufficient_statistics": (t(2, 3), [0]),
     }.items():
         function = find(name)

@@ -33,10 +33,10 @@ FUNCTIONS = {
         hypot identity imag inner isclose iscomplex iscomplexobj isfinite isinf isnan isneginf
         isposinf isreal isrealobj isscalar ix_ kron lcm less less_equal linspace log log10 log1p
         log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logspace matmul
-        max maximum mean meshgrid min minimum mod moveaxis multiply nanmean nanprod nansum ndim
+        max maximum mean meshgrid min minimum mod moveaxis multiply nanmean nanprod nansum
         negative nextafter nonzero not_equal ones ones_like outer pad polyval positive power prod
-        ptp rad2deg ravel real reciprocal remainder repeat reshape roll rot90 round select shape
-        sign signbit sin sinc sinh size sort split sqrt square squeeze stack std subtract sum
+        ptp rad2deg ravel real reciprocal remainder repeat reshape roll rot90 round select
+        sign signbit sin sinc sinh sort split sqrt square squeeze stack std subtract sum
         swapaxes take take_along_axis tan tanh tensordot tile trace transpose tri tril triu
         true_divide vander var vdot vsplit vstack where zeros zeros_like
     """,
