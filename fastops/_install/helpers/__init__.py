@@ -13,7 +13,7 @@ from fastops._install import upstream
 upstream.load_all(
     "helpers",
     """
-    attributes conversions decorators distribution dtypes modes modules scopes shapes
+    arrays attributes conversions decorators distribution dtypes modes modules scopes shapes
     signatures structures values
     """,
 )

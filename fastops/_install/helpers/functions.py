@@ -92,6 +92,11 @@ HELPERS = (
         _CONVERTED,
     ),
     Helper("framework.dtypes.as_dtype", "(type_value)", "dtypes, types and names"),
+    Helper(
+        "util.numpy_compat.np_asarray",
+        "(values, dtype=None, order=None, copy=None)",
+        "arrays, numbers, strings, eager tensors, lists and tuples",
+    ),
     Helper("util.traceback_utils.is_traceback_filtering_enabled", "()", "anything"),
     Helper("eager.context.executing_eagerly", "()", "eager calls"),
     Helper("framework.ops.executing_eagerly_outside_functions", "()", "eager calls"),
