@@ -377,7 +377,10 @@ cdef PyObject* _drawn(Op op, PyObject** slots, PyObject* device_name, Frame* fra
     if entry is None:
         return _tensorflow(op, call, R_OP, slots, None)
     op.calls_direct += call.counts
-    return _finish(op, entry, frame, results)
+    attrs = None
+    if recording():  # the entry has the seeds of the kernel
+        attrs = op.attrs_for_gradient(draws.attrs_of(op, entry, slots), frame)
+    return _finish(op, entry, frame, results, attrs)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -846,7 +849,7 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
             )
         if code == 0:
             op.calls_direct += call.counts
-            return _finish(op, entry, frame, results)
+            return _finish(op, entry, frame, results, None)
     finally:
         if results != inline_results:
             free(results)
@@ -890,7 +893,7 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
         return True
     op.calls_direct += call.counts
     if code == 0:
-        result[0] = _finish(op, entry, frame, results)
+        result[0] = _finish(op, entry, frame, results, None)
         return True
     # Do not retry: the kernel may have changed state already.
     result[0] = raise_status(
@@ -929,7 +932,7 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
         )
         _come_back(call)
         if code == 0:
-            return _finish(op, entry, frame, results)
+            return _finish(op, entry, frame, results, None)
     finally:
         if results != inline_results:
             free(results)
@@ -987,10 +990,12 @@ cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots
 # Results
 # ---------------------------------------------------------------------------------------------
 
-cdef PyObject* _finish(Op op, Entry entry, Frame* frame, PyObject** results) except NULL:
+cdef PyObject* _finish(Op op, Entry entry, Frame* frame, PyObject** results,
+                       tuple attrs) except NULL:
     """Returns the result in the structure of TensorFlow's function, and records it on the tapes.
 
-    Steals the references in `results`.
+    `attrs` are the attributes for the record; None for those of the entry. Steals the references in
+    `results`.
     """
     cdef int i, flat = 0
     cdef bint recorded = recording()
@@ -1001,7 +1006,7 @@ cdef PyObject* _finish(Op op, Entry entry, Frame* frame, PyObject** results) exc
         flat_results.append(<object>results[i])
         Py_DECREF(<object>results[i])
     if recorded:
-        _record_gradient(op, entry, frame, flat_results)
+        _record_gradient(op, entry, frame, flat_results, attrs)
     if op.facts.structure == kTensor:
         value = flat_results[0]
     elif op.facts.structure == kNone:
@@ -1024,15 +1029,17 @@ cdef PyObject* _finish(Op op, Entry entry, Frame* frame, PyObject** results) exc
     return <PyObject*>value
 
 
-cdef int _record_gradient(Op op, Entry entry, Frame* frame, list results) except -1:
+cdef int _record_gradient(Op op, Entry entry, Frame* frame, list results, tuple attrs) except -1:
     cdef tuple inputs = PyTuple_New(frame.size)
     cdef int i
-    if entry.gradient_attrs is None:
-        entry.gradient_attrs = op.attrs_for_gradient(entry.attrs, frame)
+    if attrs is None:
+        if entry.gradient_attrs is None:
+            entry.gradient_attrs = op.attrs_for_gradient(entry.attrs, frame)
+        attrs = entry.gradient_attrs
     for i in range(frame.size):
         Py_INCREF(<object>frame.objects[i])
         PyTuple_SET_ITEM(inputs, i, <object>frame.objects[i])
-    return record_gradient(op, entry.gradient_attrs, inputs, results)
+    return record_gradient(op, attrs, inputs, results)
 
 
 cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except -1:

@@ -19,6 +19,8 @@ cdef unsigned long long era
 # if TensorFlow has to draw: then its kernel has been brought up to date.
 cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame,
                 const Runtime& runtime, PyObject** results)
+# Returns the attributes of the entry of a draw, but with the seeds of the call.
+cdef tuple attrs_of(Schema op, Entry entry, PyObject** slots)
 # Notes that TensorFlow draws in a call, and brings its kernel up to date. `anew`: TensorFlow makes
 # a context in this call.
 cdef int leave(Schema op, PyObject** slots, const Runtime& runtime, bint anew) except -1

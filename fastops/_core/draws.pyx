@@ -27,6 +27,7 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from fastops._core.attributes cimport MISSING
 from fastops._core.entries cimport Entry, finalizing, make_entry, same_attrs
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
 from fastops._cpp.capi cimport CachedOp
@@ -38,7 +39,6 @@ from fastops._cpp.handle cimport HandleDtype
 from fastops._cpp.kernel cimport Accepts, Manner
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.text cimport Message
-from fastops._tf.eager cimport recording
 from fastops._tf.protos cimport NodeDef
 from fastops._tf.status cimport Status
 
@@ -89,15 +89,12 @@ cdef class DrawKind:
     ----------
     entry : Entry
         Describes the calls. Its node has the seeds of `SeededKernel`.
-    differentiable : bool
-        Whether a tape might record a draw.
     sizes, number
         `DrawSizes` of the last draw, and its number in `Drawn.draws`.
     """
 
     cdef Entry entry
     cdef shared_ptr[SeededKernel] kernel
-    cdef bint differentiable
     cdef string sizes
     cdef uint32_t number
 
@@ -182,7 +179,6 @@ cdef class Drawn:
             dtype = _dtypes.as_dtype(<int>HandleDtype(frame.handles[i]))
             if not dtype.is_numpy_compatible:
                 return kind
-            kind.differentiable = kind.differentiable or not dtype.is_integer
         if kind.entry.node.get() != NULL and Accepts(
             deref(kind.entry.node), frame.tensors, frame.size
         ):
@@ -341,7 +337,6 @@ cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame
         kind is None
         or kind.kernel.get() == NULL
         or deref(kind.kernel).busy()
-        or kind.differentiable and recording()
     ):
         drawn.pairs.Store(pair[0], pair[1], IN_TENSORFLOW)
         return None
@@ -355,6 +350,17 @@ cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame
             raise SystemError("the results of a draw could not be wrapped")
         return None  # TensorFlow raises the error
     return kind.entry
+
+
+cdef tuple attrs_of(Schema op, Entry entry, PyObject** slots):
+    cdef list values = list(entry.attrs)
+    cdef PyObject* given
+    cdef int i
+    for i in range(op.num_attrs):
+        if op.attr_names[i] in ("seed", "seed2"):
+            given = slots[op.attr_slots[i]]
+            values[i] = MISSING if given == NULL or given == <PyObject*>None else <object>given
+    return tuple(values)
 
 
 cdef int leave(Schema op, PyObject** slots, const Runtime& runtime, bint anew) except -1:

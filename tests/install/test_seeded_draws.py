@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import assert_same, failure, python
-from tensorflow.python.eager import context
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import backprop, context
 
 import fastops
 from fastops import raw_ops
@@ -287,6 +288,93 @@ def test_draws_on_other_paths_are_not_made_twice(way):
 
 def _ignore(*_, **__):
     return None
+
+
+OF_FLOATS = {
+    "Multinomial": {"logits": tf.constant([[0.5, -1.0, 2.0]]), "num_samples": 4},
+    "RandomGamma": {"shape": [3], "alpha": tf.constant([0.5, 2.0])},
+    "RandomPoissonV2": {"shape": tf.constant([3]), "rate": tf.constant([0.5, 2.0])},
+    "RandomShuffle": {"value": tf.constant([1.0, 2.0, 3.0, 4.0])},
+}
+"""By op with float inputs, which a tape may record: the arguments of a call."""
+
+
+@pytest.mark.parametrize("op_name", OF_FLOATS)
+@pytest.mark.parametrize("persistent", [False, True])
+def test_draws_that_a_tape_records(op_name, persistent):
+    arguments = OF_FLOATS[op_name]
+    watched = [
+        value for value in arguments.values() if tf.is_tensor(value) and value.dtype.is_floating
+    ]
+
+    def program():
+        started()
+        for seed2 in (1, 2, 3, 1, 4, 3):
+            with tf.GradientTape(persistent) as tape:
+                tape.watch(watched)
+                drawn = getattr(tf.raw_ops, op_name)(**arguments, seed=7, seed2=seed2)
+                scaled = tf.cast(drawn, tf.float32) * watched[0][..., :1] + watched[0][..., :1]
+            yield drawn
+            yield tape.gradient(scaled, watched)
+
+    want = list(program())
+    with fastops.accelerated():
+        list(program())
+        fastops.reset_stats()
+        assert_same(list(program()), want)
+        seen = fastops.stats().ops[op_name]
+        assert (seen.direct, seen.tensorflow) == (4, 2), "two of six draws are of earlier pairs"
+
+
+def test_the_record_of_a_draw_has_the_seeds_of_the_call():
+    told = []
+
+    def tell(op_name, attrs, num_inputs, *rest):
+        told.append((op_name, dict(zip(attrs[::2], attrs[1::2], strict=True))))
+        return [None] * num_inputs
+
+    def program():
+        started()
+        told.clear()
+        for seeds in ({"seed": 7, "seed2": 2}, {"seed": np.int64(3), "seed2": 1}, {"seed2": 5}):
+            with tf.GradientTape() as tape:
+                alpha = tf.constant([0.5, 2.0])
+                tape.watch(alpha)
+                drawn = tf.raw_ops.RandomGamma(shape=[3], alpha=alpha, **seeds)
+            tape.gradient(drawn, alpha)
+        return list(told)
+
+    pywrap_tfe.TFE_Py_RegisterGradientFunction(tell)
+    try:
+        want = program()
+        with fastops.accelerated(exclude=["gradients"]):
+            program()
+            assert program() == want
+            assert fastops.stats().ops["RandomGamma"].direct
+    finally:
+        pywrap_tfe.TFE_Py_RegisterGradientFunction(backprop._gradient_function)
+    assert [attrs["seed2"] for _, attrs in want] == [2, 1, 5]
+
+
+def test_categorical_of_a_policy_is_direct_within_a_tape():
+    weights = tf.Variable(tf.ones([3, 4]))
+
+    def program():
+        started()
+        for step in range(6):
+            with tf.GradientTape() as tape:
+                logits = tf.nn.log_softmax(tf.fill([2, 3], float(step)) @ weights)
+                action = tf.random.categorical(logits, 1)[:, 0]
+                loss = tf.reduce_sum(tf.gather(logits, action, axis=1, batch_dims=1))
+            yield action
+            yield tape.gradient(loss, weights)
+
+    want = list(program())
+    with fastops.accelerated():
+        list(program())
+        fastops.reset_stats()
+        assert_same(list(program()), want)
+        assert fastops.stats().ops["Multinomial"].direct == 6
 
 
 def test_errors_are_tensorflows_and_use_up_no_draw():
