@@ -369,17 +369,18 @@ cdef PyObject* _drawn(Op op, PyObject** slots, PyObject* device_name, Frame* fra
     if frame.num_unwrapped:  # `draw` looks at the tensors as objects
         ready = _convert(op, slots, device_name, frame) == R_DIRECT
     if (
-        ready and op.direct and options.path != kCapi and call.observer == NULL
+        ready and op.direct and options.path != kCapi
+        and (call.observer == NULL or not (<Observer>call.observer).records)
         and _runtime.only_host and not _runtime.deterministic
         and not Async(_runtime) and not Observed(_runtime) and not StoresGraphs(_runtime)
     ):
-        entry = draws.draw(op, slots, device_name, frame, _runtime, results)
+        entry = draws.draw(op, slots, device_name, frame, _runtime, results, call.observer)
     if entry is None:
         return _tensorflow(op, call, R_OP, slots, None)
     op.calls_direct += call.counts
     attrs = None
     if recording():  # the entry has the seeds of the kernel
-        attrs = op.attrs_for_gradient(draws.attrs_of(op, entry, slots), frame)
+        attrs = op.attrs_of_call(slots, frame)
     return _finish(op, entry, frame, results, attrs)
 
 

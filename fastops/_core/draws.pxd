@@ -16,11 +16,10 @@ cdef bint installed
 cdef unsigned long long era
 
 # Makes the first draw of a pair of seeds. Returns the entry of the call, with the results, or None
-# if TensorFlow has to draw: then its kernel has been brought up to date.
+# if TensorFlow has to draw: then its kernel has been brought up to date. The measurer, if there is
+# one, is the profile to notify of the kernel.
 cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame,
-                const Runtime& runtime, PyObject** results)
-# Returns the attributes of the entry of a draw, but with the seeds of the call.
-cdef tuple attrs_of(Schema op, Entry entry, PyObject** slots)
+                const Runtime& runtime, PyObject** results, PyObject* measurer)
 # Notes that TensorFlow draws in a call, and brings its kernel up to date. `anew`: TensorFlow makes
 # a context in this call.
 cdef int leave(Schema op, PyObject** slots, const Runtime& runtime, bint anew) except -1

@@ -27,8 +27,8 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from fastops._core.attributes cimport MISSING
 from fastops._core.entries cimport Entry, finalizing, make_entry, same_attrs
+from fastops._core.observer cimport Observer
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS, Schema
 from fastops._cpp.capi cimport CachedOp
 from fastops._cpp.draws cimport (
@@ -303,7 +303,7 @@ cdef Drawn _drawn(Schema op, const Runtime& runtime):
 
 
 cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame,
-                const Runtime& runtime, PyObject** results):
+                const Runtime& runtime, PyObject** results, PyObject* measurer):
     cdef Drawn drawn = _drawn(op, runtime)
     cdef DrawKind kind = None
     cdef int64_t pair[2]
@@ -343,24 +343,17 @@ cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame
     # First note the draw: another thread may ask for the same pair while the kernel runs.
     drawn.pairs.Store(pair[0], pair[1], number)
     manner.release_gil = True
+    if measurer != NULL:
+        manner.kernel_ns = (<Observer>measurer).begin_kernel()
     code = deref(kind.kernel).Run(pair[0], pair[1], frame.tensors, results, &status, &manner)
+    if measurer != NULL:
+        (<Observer>measurer).end_kernel(None if code else kind.entry, manner.in_caller)
     if code:
         drawn.pairs.Store(pair[0], pair[1], IN_TENSORFLOW)
         if code < 0:
             raise SystemError("the results of a draw could not be wrapped")
         return None  # TensorFlow raises the error
     return kind.entry
-
-
-cdef tuple attrs_of(Schema op, Entry entry, PyObject** slots):
-    cdef list values = list(entry.attrs)
-    cdef PyObject* given
-    cdef int i
-    for i in range(op.num_attrs):
-        if op.attr_names[i] in ("seed", "seed2"):
-            given = slots[op.attr_slots[i]]
-            values[i] = MISSING if given == NULL or given == <PyObject*>None else <object>given
-    return tuple(values)
 
 
 cdef int leave(Schema op, PyObject** slots, const Runtime& runtime, bint anew) except -1:

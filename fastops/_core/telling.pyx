@@ -9,7 +9,7 @@ from cpython.ref cimport Py_DECREF
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 
-from fastops._core.attributes cimport MISSING, is_comparable
+from fastops._core.attributes cimport is_comparable
 from fastops._core.conversion cimport is_convertible, may_convert
 from fastops._core.entries cimport Placing, placing
 from fastops._core.observer cimport Observer, measurer_of, recorder_of, reporter_of
@@ -36,7 +36,6 @@ cdef int run_observed(Schema op, Entry entry, Frame* frame, PyObject** slots, Py
                       Status* status, Manner* manner, PyObject* told, int* counts) except -2:
     """Runs a kernel and notifies an observer."""
     cdef Observer observer = <Observer>told
-    cdef PyObject* given
     cdef int code, i
     manner.kernel_ns = observer.begin_kernel()
     code = deref(entry.kernel).Run(frame.tensors, results, status, manner)
@@ -47,13 +46,9 @@ cdef int run_observed(Schema op, Entry entry, Frame* frame, PyObject** slots, Py
         observer.uncounted = False
         counts[0] = 1
     try:
-        attrs = []
-        for i in range(op.num_attrs):
-            given = slots[op.attr_slots[i]]
-            attrs.append(MISSING if given == NULL else <object>given)
         observer.ran(
             op.op_name, tuple([<object>frame.objects[i] for i in range(frame.size)]),
-            op.attrs_for_gradient(tuple(attrs), frame),
+            op.attrs_of_call(slots, frame),
             [<object>results[i] for i in range(entry.num_outputs)],
         )
     except BaseException:

@@ -589,3 +589,19 @@ def test_a_function_that_decides_by_what_it_draws_draws_once():
     want = program()
     with fastops.accelerated():
         assert program() == want
+
+
+def test_a_profile_shows_draws_as_they_are():
+    def program():
+        started()
+        return [tf.random.normal([3]) for _ in range(4)]
+
+    want = program()
+    with fastops.accelerated():
+        program()
+        with fastops.profile() as report:
+            assert_same(program(), want)
+    row = report.ops["RandomStandardNormal"]
+    assert (row.direct, row.tensorflow) == (4, 0)
+    assert row.kernel_ns > 0
+    assert row.tensorflow_ns == 0
