@@ -39,6 +39,7 @@ with _build.chosen():
     )
     from fastops._reports.stats import (
         FunctionStats,
+        KindStats,
         MethodStats,
         OpStats,
         Stats,
@@ -85,6 +86,7 @@ __all__ = [
     "Function",
     "FunctionProfile",
     "FunctionStats",
+    "KindStats",
     "MethodProfile",
     "MethodStats",
     "MissingOpError",

@@ -169,7 +169,7 @@ def _plans_stay(monkeypatch):
     """Keep the first plan of each function, since timings on a busy machine are unreliable."""
     from fastops._plans import planned
 
-    monkeypatch.setattr(planned, "SHORT", float("inf"))
+    monkeypatch.setattr(planned, "TIMED_PLAN_NS", float("inf"))
 
 
 @pytest.fixture(autouse=True)

@@ -148,7 +148,7 @@ import fastops
 from fastops import ops, raw_ops
 from fastops._specialize import policy
 from fastops._plans import planned
-planned.SHORT = float("inf")  # timings on a busy machine are not reliable
+planned.TIMED_PLAN_NS = float("inf")  # timings on a busy machine are not reliable
 policy.set_share(0)  # make recordings after one call
 """
 

@@ -19,7 +19,7 @@ STUB = ROOT / "fastops" / "backend" / "__init__.pyi"
 PAGE = ROOT / "docs" / "backend.md"
 
 BEGIN = "<!-- Written by `make gen` from the descriptions in fastops/_backend. -->\n"
-END = "<!-- The end of what is written. -->\n"
+END = "<!-- The end of the generated part. -->\n"
 
 TYPES = {
     # tensors
@@ -193,7 +193,13 @@ def table():
             for description in backend.describe().values()
             if description.category == category
         ]
-        below = "op" if category == "alias" else "adds" if category == "thicker" else "what"
+        below = (
+            "op"
+            if category == "alias"
+            else "what it adds"
+            if category == "thicker"
+            else "what it does"
+        )
         parts.append(f"\n### {category.title()}\n\n{meaning[:1].upper()}{meaning[1:]}.\n\n")
         parts.append(f"| function | {below} | TensorFlow | Keras 3 | differences |\n")
         parts.append("| --- | --- | --- | --- | --- |\n")

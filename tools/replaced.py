@@ -55,9 +55,9 @@ These conditions apply to all entries:
 ## Layers
 
 `install(only=..., exclude=...)` takes these names, the names in the tables below, and the names of
-generated functions such as `gen_math_ops.tanh`. In a name, `*` stands for any letters.
+generated functions such as `gen_math_ops.tanh`. In a name, `*` stands for any characters.
 
-| layer | what |
+| layer | what it replaces |
 | --- | --- |
 {layers}
 ## Public functions and methods

@@ -413,6 +413,9 @@ def main(argv=None):
     )
     options = parser.parse_args(argv)
     running, others = running_environment(), [Installed(root) for root in options.roots]
+    if empty := [str(other.root) for other in others if not other.versions]:
+        print(f"no known package is in {', '.join(empty)}", file=sys.stderr)
+        return 2
     if options.diff:
         print("".join(differences(running, others)), end="")
         return 0

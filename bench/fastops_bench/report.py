@@ -88,7 +88,7 @@ KERAS = {
 }
 """How many times faster than Keras as it is, and how much of PyTorch's time it may take."""
 KERAS_ELSE = (25, 1)
-"""Likewise, of other models."""
+"""The same figures for other models."""
 
 CHAIN = ("10", "100", "1000")
 """The lengths of chains from which the time of one node is computed."""
@@ -99,7 +99,7 @@ EXAMPLES = {
     "DDPG": (5, None),
     "online request": (25, None),
 }
-"""Likewise, of whole programs, over the whole run and when they are steady."""
+"""The same figures for whole programs, over the whole run and when they are steady."""
 
 
 @dataclass(frozen=True)

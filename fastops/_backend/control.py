@@ -93,7 +93,7 @@ def _training():
 @unique(
     "a choice by the learning phase",
     keras="keras.layers.Layer.__call__",
-    differs="which takes `training`",
+    differs="a layer gets `training` as an argument",
 )
 def in_train_phase(x, alt, training=None):
     """Choose a value by whether layers are in training.
@@ -133,7 +133,7 @@ def in_train_phase(x, alt, training=None):
 @unique(
     "a choice by the learning phase",
     keras="keras.layers.Layer.__call__",
-    differs="which takes `training`",
+    differs="a layer gets `training` as an argument",
 )
 def in_test_phase(x, alt, training=None):
     """Choose a value by whether layers are in training: `x` if they are not.

@@ -731,7 +731,11 @@ def _local(inputs, kernel, kernel_size, strides, output_shape, data_format):
     return shapes.permute_dimensions(output, [axes, *spatial, axes + 1])
 
 
-@thicker("another kernel for each position", keras="keras.layers.Conv1D", differs="one kernel")
+@thicker(
+    "another kernel for each position",
+    keras="keras.layers.Conv1D",
+    differs="Keras's layer has one kernel for all positions",
+)
 def local_conv1d(inputs, kernel, kernel_size, strides, data_format=None):
     """Convolve sequences with a different kernel at each position.
 
@@ -767,7 +771,11 @@ def local_conv1d(inputs, kernel, kernel_size, strides, data_format=None):
     return _local(inputs, kernel, kernel_size, strides, output_shape, data_format)
 
 
-@thicker("another kernel for each position", keras="keras.layers.Conv2D", differs="one kernel")
+@thicker(
+    "another kernel for each position",
+    keras="keras.layers.Conv2D",
+    differs="Keras's layer has one kernel for all positions",
+)
 def local_conv2d(inputs, kernel, kernel_size, strides, output_shape, data_format=None):
     """Convolve images with a different kernel at each position.
 

@@ -45,7 +45,7 @@ def _entries(labels, lengths):
 @unique(
     "labels of several lengths as a sparse tensor",
     tensorflow="tf.RaggedTensor.from_tensor",
-    differs="ragged, of which `to_sparse` is this",
+    differs="TensorFlow's is ragged; its `to_sparse` returns the same",
 )
 def ctc_label_dense_to_sparse(labels, label_lengths):
     """Return the labels of each sequence as a sparse tensor.
@@ -100,7 +100,7 @@ def _log_probabilities(y_pred):
     "losses of padded batches, by lengths",
     tensorflow="tf.nn.ctc_loss",
     keras="keras.ops.ctc_loss",
-    differs="from logits, the blank is class 0 by default",
+    differs="the others take logits, and the blank is class 0 by default",
 )
 def ctc_batch_cost(y_true, y_pred, input_length, label_length):
     """Loss of sequences by connectionist temporal classification.
@@ -161,7 +161,7 @@ def ctc_batch_cost(y_true, y_pred, input_length, label_length):
     "dense results, padded with -1",
     tensorflow="tf.nn.ctc_greedy_decoder",
     keras="keras.ops.ctc_decode",
-    differs="TensorFlow's are sparse, and take logits",
+    differs="TensorFlow and Keras take logits; TensorFlow's results are sparse",
 )
 def ctc_decode(y_pred, input_length, greedy=True, beam_width=100, top_paths=1):
     """Find the most probable labels of sequences.

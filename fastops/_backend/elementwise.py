@@ -246,7 +246,7 @@ def square(x):
     "x y",
     tensorflow="tf.math.equal",
     keras="keras.ops.equal",
-    differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
+    differs="Keras promotes different dtypes; TensorFlow raises, as here",
 )
 def equal(x, y):
     """Tell whether two tensors are equal, element by element.
@@ -281,7 +281,7 @@ def equal(x, y):
     "x y",
     tensorflow="tf.math.greater",
     keras="keras.ops.greater",
-    differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
+    differs="Keras promotes different dtypes; TensorFlow raises, as here",
 )
 def greater(x, y):
     """Tell whether the first tensor is greater, element by element.
@@ -316,7 +316,7 @@ def greater(x, y):
     "x y",
     tensorflow="tf.math.greater_equal",
     keras="keras.ops.greater_equal",
-    differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
+    differs="Keras promotes different dtypes; TensorFlow raises, as here",
 )
 def greater_equal(x, y):
     """Tell whether the first tensor is greater or equal, element by element.
@@ -351,7 +351,7 @@ def greater_equal(x, y):
     "x y",
     tensorflow="tf.math.less",
     keras="keras.ops.less",
-    differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
+    differs="Keras promotes different dtypes; TensorFlow raises, as here",
 )
 def less(x, y):
     """Tell whether the first tensor is less, element by element.
@@ -386,7 +386,7 @@ def less(x, y):
     "x y",
     tensorflow="tf.math.less_equal",
     keras="keras.ops.less_equal",
-    differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
+    differs="Keras promotes different dtypes; TensorFlow raises, as here",
 )
 def less_equal(x, y):
     """Tell whether the first tensor is less or equal, element by element.
@@ -421,7 +421,7 @@ def less_equal(x, y):
     "x y",
     tensorflow="tf.math.maximum",
     keras="keras.ops.maximum",
-    differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
+    differs="Keras promotes different dtypes; TensorFlow raises, as here",
 )
 def maximum(x, y):
     """Return the greater of two tensors, element by element.
@@ -456,7 +456,7 @@ def maximum(x, y):
     "x y",
     tensorflow="tf.math.minimum",
     keras="keras.ops.minimum",
-    differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
+    differs="Keras promotes different dtypes; TensorFlow raises, as here",
 )
 def minimum(x, y):
     """Return the lesser of two tensors, element by element.
@@ -491,7 +491,7 @@ def minimum(x, y):
     "x y",
     tensorflow="tf.math.not_equal",
     keras="keras.ops.not_equal",
-    differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
+    differs="Keras promotes different dtypes; TensorFlow raises, as here",
 )
 def not_equal(x, y):
     """Tell whether two tensors differ, element by element.
@@ -526,7 +526,7 @@ def not_equal(x, y):
     "x y=a",
     tensorflow="tf.math.pow",
     keras="keras.ops.power",
-    differs="Keras promotes dtypes that differ, this and TensorFlow refuse them",
+    differs="Keras promotes different dtypes; TensorFlow raises, as here",
 )
 def pow(x, a):
     """Raise the first tensor to the power of the second, element by element.
@@ -637,7 +637,7 @@ def clip(x, min_value, max_value):
     "zero for negative numbers",
     tensorflow="tf.sqrt",
     keras="keras.ops.sqrt",
-    differs="NaN for negative numbers",
+    differs="the others return NaN for negative numbers",
 )
 def sqrt(x):
     """Square root, of each element; zero for negative elements.

@@ -199,7 +199,7 @@ def _rank(rank):
     "all axes by default",
     tensorflow="tf.math.l2_normalize",
     keras="keras.ops.normalize",
-    differs="the last axis by default, another epsilon",
+    differs="Keras's default is the last axis; the epsilons differ",
 )
 def l2_normalize(x, axis=None):
     """Scale vectors along axes to length one.

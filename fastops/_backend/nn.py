@@ -232,7 +232,7 @@ def sigmoid(x):
     return _with_logits(below.sigmoid(x), x)
 
 
-@thicker("the formula, in ops", keras="keras.ops.hard_sigmoid", differs="has another slope, 1/6")
+@thicker("the formula, in ops", keras="keras.ops.hard_sigmoid", differs="Keras's slope is 1/6")
 def hard_sigmoid(x):
     """Piecewise linear sigmoid: ``0.2 * x + 0.5``, clipped to 0 and 1.
 
@@ -327,7 +327,7 @@ def in_top_k(predictions, targets, k):
     "a seed from NumPy's generator",
     tensorflow="tf.nn.dropout",
     keras="keras.random.dropout",
-    differs="takes its seed from a generator of Keras's",
+    differs="Keras takes the seed from a generator of its own",
 )
 def dropout(x, level, noise_shape=None, seed=None):
     """Set a random share of the elements to zero, and scale up the others.

@@ -69,7 +69,7 @@ def _seed():
     "a seed from NumPy's generator, `floatx`",
     tensorflow="tf.random.normal",
     keras="keras.random.normal",
-    differs="Keras's takes its seed from a generator of its own",
+    differs="Keras takes the seed from a generator of its own",
 )
 def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     """Draw from a normal distribution.
@@ -112,7 +112,7 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     "a seed from NumPy's generator, `floatx`",
     tensorflow="tf.random.truncated_normal",
     keras="keras.random.truncated_normal",
-    differs="Keras's takes its seed from a generator of its own",
+    differs="Keras takes the seed from a generator of its own",
 )
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     """Draw from a normal distribution, cut off at two standard deviations from its mean.
@@ -156,7 +156,7 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     "a seed from NumPy's generator, `floatx`",
     tensorflow="tf.random.uniform",
     keras="keras.random.uniform",
-    differs="Keras's takes its seed from a generator of its own",
+    differs="Keras takes the seed from a generator of its own",
 )
 def random_uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
     """Draw from a uniform distribution over an interval.

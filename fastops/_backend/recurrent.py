@@ -17,7 +17,7 @@ _select_rows = _registry.op("Select")
 @unique(
     "a loop over time of any step, with masks",
     keras="keras.layers.RNN",
-    differs="of cells, which are layers",
+    differs="Keras's layer takes cells, which are layers",
 )
 def rnn(
     step_function,

@@ -358,7 +358,7 @@ def _variance(x, axis, keepdims):
     "input=x dimension=axis",
     tensorflow="tf.argmax",
     keras="keras.ops.argmax",
-    differs="TensorFlow's default is axis 0; Keras's is all axes, and its result int32",
+    differs="TensorFlow's default is axis 0; Keras's is all axes, and it returns int32",
 )
 def argmax(x, axis=-1):
     """Return the index of the greatest element along an axis.
@@ -393,7 +393,7 @@ def argmax(x, axis=-1):
     "input=x dimension=axis",
     tensorflow="tf.argmin",
     keras="keras.ops.argmin",
-    differs="TensorFlow's default is axis 0; Keras's is all axes, and its result int32",
+    differs="TensorFlow's default is axis 0; Keras's is all axes, and it returns int32",
 )
 def argmin(x, axis=-1):
     """Return the index of the least element along an axis.
@@ -428,7 +428,7 @@ def argmin(x, axis=-1):
     "x axis",
     tensorflow="tf.cumsum",
     keras="keras.ops.cumsum",
-    differs="Keras's default is a flat tensor",
+    differs="Keras flattens the tensor by default",
     tensors=("x",),
 )
 def cumsum(x, axis=0):
@@ -464,7 +464,7 @@ def cumsum(x, axis=0):
     "x axis",
     tensorflow="tf.math.cumprod",
     keras="keras.ops.cumprod",
-    differs="Keras's default is a flat tensor",
+    differs="Keras flattens the tensor by default",
     tensors=("x",),
 )
 def cumprod(x, axis=0):

@@ -16,7 +16,12 @@ _SIZES = tf.int64 if _flags.config().tf_shape_default_int64.value() else tf.int3
 # Reading shapes ----------------------------------------------------------------------------------
 
 
-@thicker("a Python number", tensorflow="tf.rank", keras="keras.ops.ndim", differs="tensors")
+@thicker(
+    "a Python number",
+    tensorflow="tf.rank",
+    keras="keras.ops.ndim",
+    differs="the others return tensors",
+)
 def ndim(x):
     """Return the number of axes.
 
@@ -464,7 +469,7 @@ def stack(x, axis=0):
     "axis 0; variables without a copy",
     tensorflow="tf.gather",
     keras="keras.ops.take",
-    differs="Keras's default is a flat tensor",
+    differs="Keras flattens the tensor by default",
 )
 def gather(reference, indices):
     """Take rows by their numbers.
@@ -630,7 +635,7 @@ def repeat_elements(x, rep, axis):
     "a negative `start` alone, which counts as 0",
     tensorflow="tf.range",
     keras="keras.ops.arange",
-    differs="their dtype follows from the arguments",
+    differs="the others take the dtype from the arguments",
 )
 def arange(start, stop=None, step=1, dtype="int32"):
     """Return numbers at equal distances.
@@ -673,7 +678,7 @@ def arange(start, stop=None, step=1, dtype="int32"):
 @thicker(
     "tensors that stand for sparse ones in models",
     tensorflow="tf.SparseTensor",
-    differs="a class, to be asked by `isinstance`",
+    differs="TensorFlow has a class, for `isinstance`",
 )
 def is_sparse(tensor):
     """Tell whether a tensor is a sparse one.

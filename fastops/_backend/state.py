@@ -435,7 +435,7 @@ def _check(value):
 @unique(
     "a setting of this module",
     keras="keras.layers.Layer.__call__",
-    differs="which takes `training`",
+    differs="a layer gets `training` as an argument",
 )
 def learning_phase():
     """Tell whether layers are in training.
@@ -476,7 +476,7 @@ def _set_phase(value):
 @unique(
     "a setting of this module",
     keras="keras.layers.Layer.__call__",
-    differs="which takes `training`",
+    differs="a layer gets `training` as an argument",
 )
 def set_learning_phase(value):
     """Set whether layers are in training, for this thread or for the graph that is being built.
@@ -533,7 +533,7 @@ def phase_scope(value):
 @unique(
     "a setting of this module",
     keras="keras.layers.Layer.__call__",
-    differs="which takes `training`",
+    differs="a layer gets `training` as an argument",
 )
 @contextlib.contextmanager
 def learning_phase_scope(value):

@@ -39,7 +39,7 @@ def _node(spec, name):
 @unique(
     "an input of a `function`",
     keras="keras.Input",
-    differs="an input of layers of Keras 3",
+    differs="Keras's is an input for layers of Keras 3",
 )
 def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None, ragged=False):
     """Make a symbolic tensor: a tensor without a value, from which others can be computed.
@@ -139,7 +139,7 @@ def _as_arrays(structure):
     "a function of placeholders",
     tensorflow="tf.function",
     keras="keras.Model",
-    differs="one traces Python, the other takes Keras's inputs",
+    differs="`tf.function` traces Python; `keras.Model` takes Keras's inputs",
 )
 def function(inputs, outputs, updates=None, name=None, **kwargs):
     """Make a function from placeholders to tensors that were computed from them.
@@ -246,7 +246,7 @@ def _read(x):
 @thicker(
     "nothing: TensorFlow's function for graphs",
     tensorflow="tf.gradients",
-    differs="`tf.GradientTape` in eager calls",
+    differs="in eager calls, use `tf.GradientTape`",
 )
 def gradients(loss, variables):
     """Return the gradients of a loss in a graph.

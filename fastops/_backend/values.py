@@ -123,7 +123,7 @@ _NO_SCOPE = contextlib.nullcontext()
     "a variable, of `floatx`",
     tensorflow="tf.zeros",
     keras="keras.ops.zeros",
-    differs="tensors",
+    differs="the others return tensors",
 )
 def zeros(shape, dtype=None, name=None):
     """Make a variable of zeros.
@@ -158,7 +158,7 @@ def zeros(shape, dtype=None, name=None):
     "a variable, of `floatx`",
     tensorflow="tf.ones",
     keras="keras.ops.ones",
-    differs="tensors",
+    differs="the others return tensors",
 )
 def ones(shape, dtype=None, name=None):
     """Make a variable of ones.
@@ -189,7 +189,12 @@ def ones(shape, dtype=None, name=None):
     return _filled(below.ones, shape, dtype, name)
 
 
-@thicker("a variable, of `floatx`", tensorflow="tf.eye", keras="keras.ops.eye", differs="tensors")
+@thicker(
+    "a variable, of `floatx`",
+    tensorflow="tf.eye",
+    keras="keras.ops.eye",
+    differs="the others return tensors",
+)
 def eye(size, dtype=None, name=None):
     """Make a variable of an identity matrix.
 
@@ -567,7 +572,7 @@ def update_sub(x, decrement):
 @thicker(
     "the update of a moving average",
     tensorflow="tf.train.ExponentialMovingAverage",
-    differs="makes the variables itself",
+    differs="TensorFlow makes the variables itself",
 )
 def moving_average_update(x, value, momentum):
     """Move a variable towards a value: to ``x * momentum + value * (1 - momentum)``.
@@ -605,7 +610,7 @@ def moving_average_update(x, value, momentum):
 @unique(
     "prints and returns its argument, in graphs too",
     tensorflow="tf.print",
-    differs="returns nothing",
+    differs="`tf.print` returns nothing",
 )
 def print_tensor(x, message="", summarize=3):
     """Print a tensor, and return it.

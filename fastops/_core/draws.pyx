@@ -83,7 +83,7 @@ era = 0
 @cython.final
 @cython.no_gc_clear
 cdef class DrawKind:
-    """Draws of one op with the same attributes, but for the seeds, and the same dtypes.
+    """Draws of one op with the same dtypes and the same attributes, except for the seeds.
 
     Attributes
     ----------

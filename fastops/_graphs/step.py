@@ -9,6 +9,7 @@ from fastops._graphs.eager import outside_of_graphs
 from fastops._graphs.part import Part
 from fastops._graphs.planned import FailedError, LeftError
 from fastops._graphs.trial import Trial, state
+from fastops._specialize.learned import Learned
 
 
 def names_of(feeds, fetches, targets):
@@ -35,22 +36,27 @@ class SessionStep:
         self.names = names_of(feeds, fetches, targets)
         self.dtypes = [feed.dtype.as_datatype_enum for feed in feeds]
         self.known = variables
-        self.obstacle = self.planned = self.part = None
+        self.learned, self.part = Learned(self.names), None
         try:
             with outside_of_graphs():
                 self.part = Part(graph, feeds, fetches, targets)
                 self.variables = [variables.number(op.node_def) for op in self.part.variables]
         except StateError as why:
-            self.obstacle = str(why)
+            self.learned.leave(why.sentence, why.detail)
         except Exception as error:  # the part cannot be made a function
-            self.obstacle = text_of("not_a_function", str(error))
+            self.learned.refuse("not_a_function", str(error))
 
     @property
     def reason(self):
         """Why TensorFlow runs the step; `None` if a plan runs it."""
-        if self.obstacle is None and self.planned is None:
-            return "its variables had no values before its last run"
-        return self.obstacle or self.planned.reason
+        if self.planned is not None:
+            return self.planned.reason
+        return self.learned.text or text_of("variables_unset")
+
+    @property
+    def planned(self):
+        """The plan that runs the step; `None` until it is made, and if there can be none."""
+        return self.learned.content
 
     def trial(self, session):
         """Return a callable that learns from the run which TensorFlow makes next.
@@ -63,7 +69,7 @@ class SessionStep:
         """
         if self.planned is not None:
             return self.note_time if self.planned.times_the_session else None
-        if self.obstacle is not None:
+        if self.learned.is_decided:
             return None
         before = None
         if self.part.writes:

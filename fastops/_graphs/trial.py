@@ -4,7 +4,6 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.ops import gen_resource_variable_ops
 
-from fastops._core.reasons import text_of
 from fastops._graphs.eager import outside_of_graphs
 from fastops._graphs.planned import LeftError, SessionPlan
 
@@ -34,19 +33,22 @@ class Trial:
             with outside_of_graphs():
                 inputs = [None] * len(step.dtypes) + list(handles)
                 planned = SessionPlan(concrete, inputs=inputs)
-                agrees = planned.reason is not None or self.does_the_same(
+                agrees = planned.plan is None or self.does_the_same(
                     planned, handles, values, results
                 )
         except LeftError as left:
             if left.args:
-                step.obstacle = text_of("plan_fails_alone", str(left))
+                step.learned.refuse("plan_fails_alone", str(left))
             return
         except Exception as error:
-            step.obstacle = text_of("plan_fails_alone", str(error))
+            step.learned.refuse("plan_fails_alone", str(error))
             return
-        if not agrees:
-            step.obstacle = text_of("session_differs")
-        step.planned = planned
+        if planned.plan is None:
+            step.learned.leave(planned.sentence, planned.detail)
+        elif agrees:
+            step.learned.learn(planned)
+        else:
+            step.learned.refuse("session_differs")
         step.part.concrete = None  # the plan keeps it
 
     def does_the_same(self, planned, handles, values, results):

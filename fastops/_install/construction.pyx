@@ -4,7 +4,7 @@
 TensorFlow's constructors enter some ten scopes around an op and an assignment. The result is a set
 of attributes of the variable and of its handle. Two variables from the same arguments differ only
 in the handle and its number. So TensorFlow makes the first two variables of a kind. If they differ
-in nothing else, they become the template for later ones.
+in nothing else, they become the template for later ones (`fastops._specialize.learned`).
 """
 
 cimport cython
@@ -18,9 +18,18 @@ from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._situation cimport IN_ORDER, NO_PROMOTION, NO_TAPE, ONLY_HOST, missing
-from fastops._specialize.cache cimport Cache
+from fastops._specialize.learned cimport Learned, LearnedByKind
 from fastops._specialize.policy cimport MAX_VARIABLE_KINDS
+from fastops._specialize.states cimport ACTIVE
 from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
+
+cdef extern from *:
+    """
+    // Whether this thread is in a call of TensorFlow's that makes a variable. TensorFlow makes the
+    // `ResourceVariable` of a `tf.Variable` in a second call, which is not counted.
+    static thread_local bool making = false;
+    """
+    bint making
 
 import weakref
 
@@ -53,9 +62,13 @@ cdef object _create_default = _variables.default_variable_creator_v2
 # The types of initial values besides tensors, arrays, and lists of these.
 cdef frozenset _PLAIN = frozenset([bool, int, float, complex, str, bytes])
 
-# By kind: a `VariableTemplate`; a tuple with the template of the first variable; or None for a kind
-# without a template.
-cdef Cache _templates = Cache(MAX_VARIABLE_KINDS)
+# The `VariableTemplate` of each kind, once two variables have the same.
+cdef LearnedByKind _templates = LearnedByKind("tf.Variable", MAX_VARIABLE_KINDS, needed=2)
+
+
+def describe():
+    """Describe each kind of variables: see `fastops._specialize.learned.Learned.describe`."""
+    return _templates.describe()
 
 
 @cython.final
@@ -97,7 +110,7 @@ cdef class VariableTemplate:
         if not _OPTIONS.issuperset(map(type, self.state.values())):
             raise ValueError("the variable has attributes that two variables cannot share")
 
-    cdef bint is_like(self, VariableTemplate other) except -1:
+    def __eq__(self, VariableTemplate other not None):
         return (
             list(self.state.items()) == list(other.state.items())
             and self.handle_data == other.handle_data
@@ -128,20 +141,17 @@ cdef class VariableTemplate:
         return variable
 
 
-cdef int _take_note(tuple kind, object variable, tuple sizes) except -1:
+cdef int _learn(Learned learned, object variable, tuple sizes) except -1:
     """Learn the template of a kind from a variable that TensorFlow made."""
-    template = None
-    if type(variable) is _ResourceVariable:
-        try:
-            template = VariableTemplate(variable, sizes)
-        except Exception:  # not a plain variable
-            pass
-    known = _templates.get(kind, False)
-    if known is False:
-        _templates.put(kind, None if template is None else (template,))
-    elif type(known) is tuple:  # otherwise another thread has decided about this kind meanwhile
-        is_like = template is not None and template.is_like(known[0])
-        _templates.replace(kind, template if is_like else None)
+    if type(variable) is not _ResourceVariable:
+        learned.refuse("variable_not_plain", f"it is a {type(variable).__name__}")
+        return 0
+    try:
+        template = VariableTemplate(variable, sizes)
+    except Exception as why:
+        learned.refuse("variable_not_plain", f"{type(why).__name__}: {why}")
+    else:
+        learned.learn(template)
     return 0
 
 
@@ -196,8 +206,9 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     cdef Replacement self = <Replacement>callable
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf), i
     cdef PyObject* given = args[1] if n > 1 else NULL
-    cdef PyObject* known
-    cdef VariableTemplate template
+    cdef Learned learned
+    cdef bint outermost
+    global making
     cdef tuple names = () if keywords == NULL else <tuple>keywords, kind
     cdef list options = []
     # Positional arguments: the class, the initial value, and `trainable`. The positions of further
@@ -229,14 +240,20 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
         _tf_context._context._thread_local_data.scope_name,
         <int>handle_dtype(<PyObject*>tensor), sizes,
     )
-    known = _templates.find(kind)
-    if known != NULL and type(<object>known) is VariableTemplate:
-        # The reference keeps it alive: another thread may replace the entry.
-        template = <VariableTemplate><object>known
-        result = template.make(tensor, graph)
+    learned = _templates.of(kind)
+    outermost = not making
+    if outermost:
+        _templates.count(learned)
+    if learned.state_now() == ACTIVE:
+        result = (<VariableTemplate>learned.content).make(tensor, graph)
     else:
-        result = <object>call_original(self, args, nargsf, keywords)
+        making = True
+        try:
+            result = <object>call_original(self, args, nargsf, keywords)
+        finally:
+            making = not outermost
         Py_DECREF(result)
-        _take_note(kind, result, sizes)
+        if not learned.is_decided:
+            _learn(learned, result, sizes)
     Py_INCREF(result)
     return <PyObject*>result

@@ -22,17 +22,17 @@ LAYERS = {
     "Keras refer to them",
     "operators": "the operators of eager tensors and variables",
     "public": "public functions that are written in Python",
-    "replayed": "other public functions: what a call runs is recorded once, and replayed",
-    "gradients": "what a tape calls for the gradient of each op, and its methods",
-    "variables": "reads and assignments of variables, and those that are made again and again",
-    "datasets": "iteration over datasets: what makes an iterator, and what takes its elements",
-    "helpers": "functions by which TensorFlow, and libraries on it, take nested structures and "
-    "modules apart, bind arguments, and ask what something is",
-    "keras": "what Keras 3 does in Python before it reaches an op",
+    "replayed": "other public functions: the ops of a call are recorded once, and replayed",
+    "gradients": "the function that a tape calls for the gradient of each op, and methods of tapes",
+    "variables": "reads and assignments of variables, and the creation of variables",
+    "datasets": "iteration over datasets: making iterators, and taking elements",
+    "helpers": "helper functions of TensorFlow, which libraries call, too: for nested structures, "
+    "modules, the binding of arguments, and checks of types",
+    "keras": "functions of Keras 3's backend, calls of layers, and batches of arrays",
     "models": "calls of Keras's own layers, models, losses, metrics and optimizers, and of "
     "tf_keras's own layers, models, losses and optimizers: recorded, and replayed",
-    "traced": "calls of what `tf.function` has made, and the optional values that Keras's steps "
-    "return",
+    "traced": "calls of functions that `tf.function` has made, and the optional values that "
+    "Keras's steps return",
 }
 """By name, a description of each layer."""
 

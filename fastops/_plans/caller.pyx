@@ -228,7 +228,7 @@ cdef class Caller:
         self.planned, self.reasons = 0, {}
 
     cdef int note(self, reason) except -1:
-        """Count a call that no plan runs, by its reason."""
+        """Count a call that no plan runs, by the sentence of its reason."""
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
         return 0
 
@@ -508,7 +508,7 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
             self.tally.unseen += 1
             self.planned += 1
     if course != PLANNED:
-        self.note(case.runner.reason if course == LEFT else _COURSES[course])
+        self.note(case.runner.sentence if course == LEFT else _COURSES[course])
     Py_INCREF(result)
     return <PyObject*>result
 

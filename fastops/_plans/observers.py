@@ -6,12 +6,10 @@ from contextlib import contextmanager
 
 from fastops._core.threads import thread_number
 from fastops._plans.runner import observe
+from fastops._specialize.policy import MAX_PROFILED_TIMES
 
 _OBSERVERS: list[tuple] = []
 """Pairs of the id of the observed thread (None: all threads) and a `Runs`."""
-
-_MOST_TIMES = 200_000
-"""The maximum number of calls whose times are kept: more than a picture can show."""
 
 
 class Runs(dict):
@@ -69,7 +67,7 @@ def tell(planned, executor, ns):
     now = time.monotonic_ns()
     for thread, calls in list(_OBSERVERS):
         if thread in (None, threading.get_ident()):
-            if len(calls.times) < _MOST_TIMES:
+            if len(calls.times) < MAX_PROFILED_TIMES:
                 calls.times.append((thread_number(), planned, executor, now - ns, now))
             sums = calls.setdefault(planned, {}).setdefault(executor, [0, 0])
             sums[0] += 1

@@ -16,13 +16,7 @@ from fastops._plans.eligibility import UnplannedError
 from fastops._plans.observers import tell
 from fastops._plans.plan import Plan
 from fastops._plans.runner import Runner
-
-SHORT = 100_000
-"""Nanoseconds. A plan that takes longer is timed against TensorFlow, whose executor runs nodes in
-parallel."""
-
-SAMPLES = 3
-
+from fastops._specialize.policy import MIN_TIMED_CALLS, TIMED_PLAN_NS
 
 _HINT = (
     "\nHint: If you want to see a list of allocated tensors when OOM happens, add "
@@ -105,23 +99,23 @@ class Planned(Runner):
         self.prepare(inputs)
 
     def prepare(self, inputs):
-        """Make the plan for TensorFlow's current context, or set the reason why there is none.
+        """Make the plan for TensorFlow's current context, or note the reason why there is none.
 
         Parameters
         ----------
         inputs : list of EagerTensor or None
             The tensors of a call, as for the class.
         """
-        self.plan, self.reason = None, None
+        self.plan = self.sentence = self.detail = None
         self.options = [context.context().function_call_options]
         if self.executor == "tensorflow":
-            self.reason = text_of("executor_chosen")
+            self.sentence = text_of("executor_chosen")
             return
         try:
             with without_collections():
                 self.plan = self.planned(inputs)
         except UnplannedError as why:
-            self.reason = str(why)
+            self.sentence, self.detail = why.sentence, why.detail
             if self.obstacle is None and self.optimize and not self.compiled:
                 self.allow_bare()
             if self.executor == "plan":
@@ -194,13 +188,13 @@ class Planned(Runner):
         """Note the time of a call. With enough times, settle on the faster executor."""
         self.times[executor].append(ns)
         mine, theirs = self.times["plan"], self.times["tensorflow"]
-        if executor == "plan" and ns < SHORT:
+        if executor == "plan" and ns < TIMED_PLAN_NS:
             self.settled = True
             self.learn_saving([self.call_ns], [ns])
-        elif len(theirs) >= SAMPLES:
+        elif len(theirs) >= MIN_TIMED_CALLS:
             self.learn_saving(theirs, mine)
             if min(theirs) < min(mine):
-                self.plan, self.reason = None, text_of("executor_faster")
+                self.plan, self.sentence = None, text_of("executor_faster")
                 if self.optimize:
                     self.allow_bare()
             self.settled = True

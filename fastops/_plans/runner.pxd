@@ -23,7 +23,8 @@ cdef enum Course:
 
 cdef class Runner:
     cdef public Plan plan     # None: TensorFlow runs all calls
-    cdef public object reason  # why there is no plan
+    cdef public str sentence  # why there is no plan
+    cdef public str detail    # the particulars of this reason, or None
     cdef public bint settled  # no more calls are timed against TensorFlow
     cdef public list options  # the call options objects that the plan is valid for
     cdef object bare  # calls the trace, with TensorFlow's filter of tracebacks

@@ -54,6 +54,11 @@ cdef class Runner:
     need. It is written in Python.
     """
 
+    @property
+    def reason(self):
+        """Why there is no plan, with the particulars; None if there is a plan."""
+        return self.sentence if self.detail is None else f"{self.sentence}: {self.detail}"
+
     def wait_for_seed(self):
         """Note that there may be a plan when all sequences of random ops begin again."""
         self.waits_for_seed, self.era = True, draws.era

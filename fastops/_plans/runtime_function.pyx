@@ -32,7 +32,7 @@ from fastops._plans.caller cimport pays_for_plan
 from fastops._plans.plan cimport borrow
 from fastops._plans.runner cimport Course, LEFT, Original, call_original
 from fastops._situation cimport NO_STRATEGY, ONLY_HOST, PLAIN, missing
-from fastops._specialize.policy cimport Account, now
+from fastops._specialize.policy cimport Account, MAX_CALL_OPTIONS, now
 from fastops._tf.eager cimport EagerTensor_Handle
 from fastops._tf.tensor cimport Tensor
 
@@ -60,7 +60,6 @@ cdef tuple _DERIVED = (_FORWARD_PREFIX, _INFERENCE_PREFIX + _BACKWARD_PREFIX)
 
 cdef enum:
     _REQUIRED = PLAIN | NO_STRATEGY | ONLY_HOST  # TensorFlow itself stops tapes during the call
-    MAX_OPTIONS = 16  # call options objects of a function, one for each thread
 
 
 @cython.final
@@ -132,7 +131,7 @@ cdef class RuntimeFunction:
         if self.owned:
             return True
         self.begin_era()
-        if self.making or self.refused or not draws.live or len(self.options) > MAX_OPTIONS:
+        if self.making or self.refused or not draws.live or len(self.options) > MAX_CALL_OPTIONS:
             return False
         options = self.context().function_call_options.as_attrs()
         if any([other.as_attrs() != options for other in self.options]):
@@ -192,7 +191,7 @@ cdef class RuntimeFunction:
                 return True
         if options.as_attrs() != self.runner.options[0].as_attrs():
             return False
-        if len(self.runner.options) < MAX_OPTIONS:
+        if len(self.runner.options) < MAX_CALL_OPTIONS:
             self.runner.options.append(options)
         return True
 

@@ -16,9 +16,7 @@ from fastops._cpp.profiling cimport (
     PyTrace_CALL, PyTrace_RETURN,
 )
 from fastops._cpp.timer cimport Nanoseconds
-
-# The maximum length of a log. A moment takes 16 bytes.
-cdef size_t MOST_MOMENTS = 2_000_000
+from fastops._specialize.policy cimport MAX_PROFILED_FRAMES
 
 cdef enum:
     RETURNS = -1    # a function in Python returns
@@ -86,7 +84,7 @@ cdef class Log:
 
 cdef int _see(PyObject* told, PyFrameObject* frame, int event, PyObject* given) except -1:
     cdef Log log = <Log>told  # a reference: the profile function may be removed meanwhile
-    if log.readers == 0 or log.moments.size() >= MOST_MOMENTS:
+    if log.readers == 0 or log.moments.size() >= <size_t>MAX_PROFILED_FRAMES:
         PyEval_SetProfile(NULL, None)
         return 0
     return log.see(event, frame, given)
@@ -156,7 +154,7 @@ cdef class Frames:
 
     def is_cut(self):
         """Return whether the log is full, so that calls are missing."""
-        return self.log is not None and self.log.moments.size() >= MOST_MOMENTS
+        return self.log is not None and self.log.moments.size() >= <size_t>MAX_PROFILED_FRAMES
 
 
 def times(calls, int count):

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from fastops._install.models import methods
 from fastops._plans.caller import callers
 from fastops._reports import counters
+from fastops._specialize.learned import learned_kinds
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,23 @@ class MethodStats:
 
 
 @dataclass(frozen=True)
+class KindStats:
+    """Objects of one sort that `install` makes like TensorFlow's, such as variables.
+
+    Attributes
+    ----------
+    copied, tensorflow : int
+        Objects that fastops made, and objects that TensorFlow made.
+    reasons : dict of str to int
+        Objects that TensorFlow made, by the reason.
+    """
+
+    copied: int
+    tensorflow: int
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Stats:
     """A snapshot of the counters.
 
@@ -76,6 +94,9 @@ class Stats:
         `fastops.graph.load` has loaded, and functions that `install` runs as plans.
     methods : dict of str to MethodStats
         The calls of Keras's objects that `install` has seen, by class and method.
+    kinds : dict of str to KindStats
+        Variables and datasets of arrays that programs made under `install`, by the callable that
+        makes them.
     """
 
     direct: int
@@ -85,6 +106,7 @@ class Stats:
     ops: dict[str, OpStats]
     functions: dict[str, FunctionStats] = field(default_factory=dict)
     methods: dict[str, MethodStats] = field(default_factory=dict)
+    kinds: dict[str, KindStats] = field(default_factory=dict)
 
     def as_dict(self):
         """Return the snapshot as nested dicts of strings and ints."""
@@ -114,7 +136,7 @@ def stats():
         calls = OpStats(*paths, reasons)
         ops[name] = _total([ops[name], calls]) if name in ops else calls
     total = vars(_total(ops.values()))
-    return Stats(**total, ops=ops, functions=_functions(), methods=_methods())
+    return Stats(**total, ops=ops, functions=_functions(), methods=_methods(), kinds=_kinds())
 
 
 def _total(several):
@@ -158,6 +180,15 @@ def _methods():
     return by_title
 
 
+def _kinds():
+    by_title = {}
+    for kinds in learned_kinds():
+        if kinds.used or kinds.reasons:
+            reasons = dict(kinds.reasons)
+            by_title[kinds.title] = KindStats(kinds.used, sum(reasons.values()), reasons)
+    return by_title
+
+
 def reset_stats():
     """Set all counters to zero.
 
@@ -173,3 +204,5 @@ def reset_stats():
         method.reset_counters()
     for caller in callers():
         caller.reset_counters()
+    for kinds in learned_kinds():
+        kinds.reset_counters()

@@ -21,6 +21,7 @@ cpdef enum:
     MAX_STATIC_STEPS = 4096            # kinds of steps of which is known if sizes decide sizes
     MAX_OP_SETS = 16                   # sets of `Op` objects that the replays of objects share
     MAX_BACKEND_SETTINGS = 64          # settings of Keras for which the backend keeps functions
+    MAX_CALL_OPTIONS = 16              # call options objects of a function, one for each thread
     # How much is recorded.
     MAX_FUNCTION_OPS = 512             # of one call of a function
     MAX_OBJECT_OPS = 32768             # of one call of an object's method
@@ -45,8 +46,21 @@ cpdef enum:
     MAX_KERNEL_SEARCHES = 4            # runs of one recording that look for its kernels
     MAX_DOUBLINGS = 20                 # of a bar, by recordings or plans that were of no use
     MAX_WAIT = 4                       # times the bar; then the calls inside get accounts, too
+    # How much profiles and verification keep and show.
+    MAX_PROFILED_TIMES = 200000        # times of calls of one function in a profile
+    MAX_PROFILED_FRAMES = 2000000      # begins and ends of Python functions in a profile
+    MAX_DIFFERENCES = 100              # calls that differ, which verification keeps
+    MAX_VERIFIED_GRADIENTS = 16        # sources, and targets, for which gradients are compared
+    MAX_COMPARED_DEPTH = 8             # of nested results that verification compares
+    MAX_SHOWN_ARGUMENTS = 12           # of a call that is described
+    MAX_SHOWN_ITEMS = 6                # of a list or tuple among them
+    MAX_SHOWN_OPS = 40                 # of a recording that is described
+    MAX_SHOWN_TEXT = 80                # characters of an argument
     # When to run without the GIL.
     LONG_RUN_NS = 20000                # kernels that take longer let other threads run
+    # When to time a plan against TensorFlow's executor, which runs nodes in parallel.
+    TIMED_PLAN_NS = 100000             # plans that take longer
+    MIN_TIMED_CALLS = 3                # calls of each that are timed
 
 # Nanoseconds of a clock that never goes back. Tests may set another clock.
 cdef int64_t now() except? -1

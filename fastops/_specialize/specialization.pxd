@@ -5,13 +5,8 @@ from libc.stdint cimport int64_t
 
 from fastops._cpp.signature cimport Signature
 from fastops._specialize.policy cimport Account
+from fastops._specialize.states cimport State
 
-
-cdef enum State:
-    WAITING
-    RECORDED
-    ACTIVE
-    REFUSED
 
 # The decision about a call.
 cdef enum Decision:

@@ -21,11 +21,12 @@ from fastops._specialize.native cimport FAILED as REPLAY_FAILED
 from fastops._specialize.policy cimport Account, MAX_GUARD_MISSES, MAX_VARIANTS
 from fastops._specialize.replay cimport Replay
 from fastops._specialize.signatures cimport text_of
+from fastops._specialize.states cimport (
+    ACTIVE, RECORDED, REFUSED, State, WAITING, name_of_state,
+)
 
 cdef extern from "definitions.h":
     pass
-
-cdef dict _NAMES = {WAITING: "waiting", RECORDED: "recorded", ACTIVE: "active", REFUSED: "refused"}
 
 
 cdef class Specialization:
@@ -125,7 +126,7 @@ cdef class Specialization:
         """
         return {
             "arguments": self.arguments(),
-            "state": _NAMES[self.state()],
+            "state": name_of_state(self.state()),
             "variants": [(<Replay>replay).describe() for replay in self.variants],
             "reason": self.reason,
             "detail": self.detail,

@@ -39,7 +39,7 @@ def sources():
 def given():
     """Return the ids of reasons that sources give."""
     call = re.compile(
-        r"(?:UnplannedError|NotReplayableError|StateError|text_of|self\.note)\(\s*\"(\w+)\"|"
+        r"(?:UnplannedError|NotReplayableError|StateError|text_of|self\.note|\.refuse)\(\s*\"(\w+)\"|"
         r"obstacle = \(?\"(\w+)\",|objection = \(\"(\w+)\","
     )
     return {name for text in sources() for names in call.findall(text) for name in names if name}

@@ -68,6 +68,20 @@ def test_each_helper_of_the_guide_exists(name):
     assert hasattr(importlib.import_module(module), attribute or "__name__")
 
 
+def test_each_helper_module_is_in_the_guide():
+    modules = {path.stem for path in TESTS.glob("*.py")} - {"conftest"}
+    named = {re.match(r"\w+", name)[0] for name in rows("name")}
+    assert modules == named
+
+
+def test_each_shared_fixture_is_in_the_guide():
+    text = (TESTS / "conftest.py").read_text()
+    fixtures = re.findall(r"@pytest\.fixture.*\ndef ([a-z]\w+)\(", text)
+    assert len(fixtures) > 3
+    named = {re.match(r"\w+", name)[0] for name in rows("fixture")}
+    assert set(fixtures) <= named, set(fixtures) - named
+
+
 @pytest.mark.parametrize("name", rows("fixture"))
 def test_each_fixture_of_the_guide_exists(name):
     places = [path.read_text() for path in (*TESTS.glob("conftest.py"), *TESTS.rglob("test_*.py"))]

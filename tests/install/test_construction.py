@@ -17,6 +17,8 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable.base import CheckpointInitialValue
 
 import fastops
+from fastops._core.reasons import REFUSALS
+from fastops._install import construction
 
 TIMES = 4
 """How many variables to make. TensorFlow makes the first two, fastops the others."""
@@ -548,3 +550,31 @@ def test_generators():
 
     want, got = in_both(run)
     assert_same(got, want)
+
+
+# Reasons ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "detail"),
+    [
+        ({"name": "counted"}, None, None),
+        ({"name": ""}, "variable_not_plain", "lacks the attributes of a plain ResourceVariable"),
+    ],
+)
+def test_variables_are_counted_by_what_made_them(options, reason, detail):
+    fastops.reset_stats()
+    with fastops.accelerated():
+        for step in range(TIMES):
+            tf.Variable(M + step, **options)
+    seen = fastops.stats().kinds["tf.Variable"]
+    new = REFUSALS["kind_new"].sentence
+    if reason is None:
+        assert (seen.copied, seen.reasons) == (TIMES - 2, {new: 2})
+    else:
+        assert (seen.copied, seen.reasons) == (0, {new: 1, REFUSALS[reason].sentence: TIMES - 1})
+    assert seen.tensorflow == sum(seen.reasons.values())
+    last = construction.describe()[-1]
+    assert last["state"] == ("active" if reason is None else "refused")
+    assert last["reason"] == (None if reason is None else REFUSALS[reason].sentence)
+    assert detail is None or detail in last["detail"]

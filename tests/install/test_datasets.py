@@ -496,7 +496,7 @@ def taken(iterator, count):
 
 @pytest.mark.parametrize("name", ALL)
 def test_epochs(name):
-    """Each epoch has TensorFlow's order, whoever has made the iterators of earlier ones."""
+    """Each epoch has TensorFlow's order, also if fastops made the iterators of earlier epochs."""
     make = ALL[name]
     dataset = make()
     want = [taken(iter(dataset), 40) for _ in range(4)]

@@ -22,7 +22,7 @@ from fastops import _registry
 from fastops._autodiff import rules
 from fastops._install import intercept, placement, traced, variables
 from fastops._install.answer import Answer
-from fastops._install.models import method
+from fastops._install.models import learning
 from fastops._install.replay.replayed import Replayed
 from fastops._install.target import Target, generated
 from fastops._install.verify.results import RESULTS, chosen
@@ -188,7 +188,7 @@ def altered(monkeypatch):
     """Return a function that alters recordings of Keras's methods; trials accept all of them."""
 
     def alter(change):
-        own = method.recording
+        own = learning.recording
 
         def recording(*args):
             recorded = own(*args)
@@ -196,8 +196,8 @@ def altered(monkeypatch):
                 change(step)
             return recorded
 
-        monkeypatch.setattr(method, "recording", recording)
-        for module in (method, trial):
+        monkeypatch.setattr(learning, "recording", recording)
+        for module in (learning, trial):
             monkeypatch.setattr(module, "alike", lambda one, other: True)
 
     return alter

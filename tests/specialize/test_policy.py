@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import fastops
 from fastops._specialize import policy
 
 
@@ -25,6 +26,33 @@ def test_each_limit_says_what_it_bounds():
         name: value for name, value in vars(policy).items() if name.isupper() and name != "SHARE"
     }
     assert len(found) > 30
+
+
+LIMIT = re.compile(r"^ *(?:cdef \w+ |#define )?_?((?:MAX|MOST|ENOUGH)_\w+) = \d", re.MULTILINE)
+
+LAYOUT = {"MAX_KEPT", "MAX_PARAMS", "MAX_RANK"}
+"""Sizes of arrays in C: they bound no knowledge."""
+
+BELOW = ("_cpp", "_tf", "_core", "_dispatch", "_call_site", "_situation", "_registry", "gen")
+"""Parts below `_specialize`, which cannot import its policy."""
+
+
+def test_no_limit_stands_outside_of_the_policy():
+    package = Path(fastops.__file__).parent
+    if not (package / "_specialize" / "policy.pxd").exists():
+        pytest.skip("the sources are not installed")
+    elsewhere, seen = [], 0
+    for path in sorted(package.rglob("*")):
+        place = path.relative_to(package)
+        if path.suffix not in (".py", ".pyx", ".pxd") or place.parts[0].split(".")[0] in BELOW:
+            continue
+        names = set(LIMIT.findall(path.read_text())) - LAYOUT
+        if place.stem == "policy":
+            seen += len(names)
+        elif names:
+            elsewhere.append(f"{place}: {', '.join(sorted(names))}")
+    assert not elsewhere, "\n".join(elsewhere)
+    assert seen > 30
 
 
 def account(*times):

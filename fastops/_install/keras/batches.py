@@ -25,7 +25,7 @@ from tensorflow.python.util._pywrap_determinism import is_enabled
 
 from fastops._plans.packing import nested
 from fastops._situation import is_plain
-from fastops._specialize.cache import Cache
+from fastops._specialize.learned import LearnedByKind
 from fastops._specialize.policy import (
     MAX_BATCH_BYTES,
     MAX_BATCH_KINDS,
@@ -44,9 +44,12 @@ _DTYPES = _FLOATS | {
 _adapter_type = None
 _sliceable = None
 _floatx = None
-_kinds = Cache(MAX_BATCH_KINDS)  # by structure, dtypes, shapes and sizes: the `_Kind`
-_orders: dict = {}  # by seed and number of rows: the order that Keras's dataset drew
-_lock = threading.Lock()  # protects `_orders`
+_kinds = LearnedByKind("ArrayDataAdapter.get_tf_dataset", MAX_BATCH_KINDS)
+"""By structure, dtypes, shapes and sizes of the arrays: the `_Kind` of the elements."""
+
+_orders = LearnedByKind("Dataset.shuffle", MAX_ORDERS_BYTES, size_of=lambda order: 8 * len(order))
+"""By seed and number of rows: the order that Keras's dataset drew. With a seed, each epoch has it.
+"""
 
 
 def attach(keras):
@@ -103,20 +106,23 @@ def get_tf_dataset(original, adapter):
     key = form, batch_size, num_rows % batch_size == 0, num_rows < batch_size
     with _on_host():
         tensors = list(map(_tensor, arrays))
-    kind, made, order = _kinds.get(key), None, None
-    if kind is None:
-        made = original(adapter)
-        kind = _learn(key, made.element_spec, tensors)
-        if kind is None:
-            return made
+    kind, order = _kinds.of(key), None
+    needed = [kind]
+    _kinds.count(kind)
     if shuffle and seed is not None:
-        order = _orders.get((seed, num_rows))
-        if order is None:
-            made = original(adapter) if made is None else made
-            order = _learn_order((seed, num_rows), made)
-            if order is None:
-                return made
-    return Batches(original, adapter, tensors, kind, order)
+        order = _orders.of((seed, num_rows))
+        needed.append(order)
+        _orders.count(order)
+    if not all(learned.is_active for learned in needed):
+        made = original(adapter)
+        _learn(kind, made.element_spec, tensors)
+        if order is not None:
+            _learn_order(order, made)
+            _orders.trim()
+        if not all(learned.is_active for learned in needed):
+            return made
+    rows = None if order is None else order.content
+    return Batches(original, adapter, tensors, kind.content, rows)
 
 
 def _form(value, arrays):
@@ -162,8 +168,10 @@ def _num_bytes(array):
     return array.dtype.size * array.shape.num_elements() if tf.is_tensor(array) else array.nbytes
 
 
-def _learn(key, spec, tensors):
-    """Store the properties of Keras's dataset; None if its elements do not match the tensors."""
+def _learn(kind, spec, tensors):
+    """Learn the properties of Keras's dataset, unless its elements do not match the tensors."""
+    if kind.is_decided:
+        return
     flat = tf.nest.flatten(spec)
     if (
         len(flat) != len(tensors)
@@ -173,27 +181,26 @@ def _learn(key, spec, tensors):
             for component, tensor in zip(flat, tensors, strict=True)
         )
     ):
-        return None
+        kind.refuse("batch_elements", repr(spec))
+        return
     try:
-        kind = _Kind(spec)
-    except TypeError:  # the structure has containers other than tuples and dicts
-        return None
-    return _kinds.add(key, kind)
+        kind.learn(_Kind(spec))
+    except TypeError as why:  # the structure has containers other than tuples and dicts
+        kind.refuse("batch_elements", str(why))
 
 
-def _learn_order(key, made):
-    """Store the order of rows in a dataset of Keras. With a seed, each epoch has this order."""
-    drawn, (_, num_rows) = made, key
+def _learn_order(order, made):
+    """Learn the order of the rows in a dataset of Keras."""
+    if order.is_decided:
+        return
+    drawn, (_, num_rows) = made, order.kind
     while made._inputs():
         drawn, made = made, made._inputs()[0]
-    order = next(iter(drawn))
-    if order.shape != (num_rows,) or order.dtype != tf.int64:
-        return None
-    with _lock:
-        while _orders and (sum(map(len, _orders.values())) + num_rows) * 8 > MAX_ORDERS_BYTES:
-            _orders.pop(next(iter(_orders)))
-        _orders[key] = order
-    return order
+    rows = next(iter(drawn))
+    if rows.shape != (num_rows,) or rows.dtype != tf.int64:
+        order.refuse("batch_order", repr(rows))
+    else:
+        order.learn(rows)
 
 
 class Batches(prefetch_op._PrefetchDataset):

@@ -1,9 +1,9 @@
 from collections.abc import Callable
 from typing import Any, final
 
+from fastops._install.models.scopes import Scopes
 from fastops._install.replacement import Replacement
 
-def attach(keras: Any) -> None: ...
 def methods() -> list[KerasMethod]: ...
 
 @final
@@ -15,7 +15,13 @@ class KerasMethod(Replacement):
         self,
         original: Callable[..., Any],
         unasked: dict[type, set[str]],
+        variable: type,
+        scopes: Scopes,
         takes_arrays: Callable[[Any], bool] | None = None,
+        takes_zips: Callable[[Any], bool] | None = None,
+        names: dict[type, set[str]] | None = None,
+        inputs_only: bool = False,
+        takes_plain: bool = False,
     ) -> None: ...
     def forget(self) -> None: ...
     def reset_counters(self) -> None: ...

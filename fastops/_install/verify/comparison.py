@@ -12,8 +12,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_resource_variable_ops
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable, _UnreadVariable
 
-MOST_DEPTH = 8
-"""How deep objects are compared. Values below that are taken to be the same."""
+from fastops._specialize.policy import MAX_COMPARED_DEPTH
 
 _OPAQUE = frozenset({tf.resource, tf.variant})
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -36,7 +35,7 @@ def difference(ours, theirs, where="result", depth=0):
     depth : int
         How many objects the value is nested in.
     """
-    if ours is theirs or depth > MOST_DEPTH:
+    if ours is theirs or depth > MAX_COMPARED_DEPTH:  # deeper values are taken to be equal
         return None
     if type(ours) is not type(theirs):
         return f"{where}: {_shown(ours)}, not {_shown(theirs)}"

@@ -7,11 +7,12 @@ from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 from fastops._install import intercept, traced
 from fastops._install.models.method import KerasMethod
 from fastops._install.replay.replayed import Replayed
-
-MOST_ARGUMENTS = 12
-MOST_ITEMS = 6
-MOST_OPS = 40
-MOST_TEXT = 80
+from fastops._specialize.policy import (
+    MAX_SHOWN_ARGUMENTS,
+    MAX_SHOWN_ITEMS,
+    MAX_SHOWN_OPS,
+    MAX_SHOWN_TEXT,
+)
 
 
 def describe(subject, args, kwargs):
@@ -26,8 +27,8 @@ def describe(subject, args, kwargs):
     """
     shown = [_shown(value) for value in args]
     shown += [f"{name}={_shown(value)}" for name, value in kwargs.items()]
-    if len(shown) > MOST_ARGUMENTS:
-        shown[MOST_ARGUMENTS:] = ["..."]
+    if len(shown) > MAX_SHOWN_ARGUMENTS:
+        shown[MAX_SHOWN_ARGUMENTS:] = ["..."]
     lines = [f"call: ({', '.join(shown)})"]
     lines += _made_by(subject.replacement, args)
     return "\n".join(f"  {line}" for line in lines)
@@ -53,11 +54,11 @@ def _made_by(replacement, args):
 
 def _of_recording(entry):
     ops = entry["ops"]
-    more = f", and {len(ops) - MOST_OPS} more" if len(ops) > MOST_OPS else ""
+    more = f", and {len(ops) - MAX_SHOWN_OPS} more" if len(ops) > MAX_SHOWN_OPS else ""
     return (
         f"recording: scopes {entry['scopes']!r}; {len(entry['places'])} places of the object are "
         f"compared, and the globals of {', '.join(entry['codes']) or 'nothing'}; "
-        f"ops: {', '.join(ops[:MOST_OPS])}{more}"
+        f"ops: {', '.join(ops[:MAX_SHOWN_OPS])}{more}"
     )
 
 
@@ -69,10 +70,10 @@ def _shown(value, depth=0):
     if isinstance(value, np.ndarray):
         return f"<array {value.dtype} {value.shape}>"
     if isinstance(value, list | tuple) and depth < 2:
-        items = [_shown(item, depth + 1) for item in value[:MOST_ITEMS]]
-        text = ", ".join(items + ["..."] * (len(value) > MOST_ITEMS))
+        items = [_shown(item, depth + 1) for item in value[:MAX_SHOWN_ITEMS]]
+        text = ", ".join(items + ["..."] * (len(value) > MAX_SHOWN_ITEMS))
         return f"[{text}]" if isinstance(value, list) else f"({text})"
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         text = repr(value)
-        return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
+        return text if len(text) <= MAX_SHOWN_TEXT else text[:MAX_SHOWN_TEXT] + "..."
     return f"<{type(value).__name__}>"

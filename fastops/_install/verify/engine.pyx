@@ -28,6 +28,7 @@ from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._dispatch cimport eager
 from fastops._install.public.lowering cimport Lowering
 from fastops._install.replacement cimport Replacement, enable, live
+from fastops._specialize.policy cimport MAX_DIFFERENCES, MAX_VERIFIED_GRADIENTS
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
 from fastops._tf.eager cimport recording
 
@@ -72,10 +73,7 @@ from fastops._install.gradients.tape_methods import Gradient as _Gradient
 from fastops._install.verify import effects as _effects
 from fastops._install.verify.comparison import difference, difference_of_errors
 from fastops._install.verify.description import describe as _describe
-from fastops._install.verify.results import MOST_DIFFERENCES, RESULTS
-
-cdef enum:
-    MOST_GRADIENTS = 16  # how many sources, and how many targets, gradients are compared for
+from fastops._install.verify.results import RESULTS
 
 cdef dict _subjects = {}  # by address of the replacement
 cdef long long _every = 1
@@ -397,7 +395,7 @@ cdef bint _is_unsteady(Subject subject, effects, saved, tuple given, dict named,
 
 
 cdef int _tell(str text, cause) except -1:
-    if len(RESULTS.differences) < MOST_DIFFERENCES:
+    if len(RESULTS.differences) < MAX_DIFFERENCES:
         RESULTS.differences.append(text)
     if _raises:
         raise VerificationError(text) from cause
@@ -458,7 +456,7 @@ cdef list _inputs(tuple given, dict named, effects):
         elif isinstance(value, _tf.Variable) and _is_differentiable(value):
             values.append(value._handle)
     values += effects.handles
-    return list({id(value): value for value in values}.values())[:MOST_GRADIENTS]
+    return list({id(value): value for value in values}.values())[:MAX_VERIFIED_GRADIENTS]
 
 
 cdef bint _is_differentiable(value) except -1:
@@ -492,7 +490,7 @@ cdef list _targets(result):
         value
         for value in _tf.nest.flatten(result)
         if isinstance(value, _tf.Tensor) and _is_differentiable(value)
-    ][:MOST_GRADIENTS]
+    ][:MAX_VERIFIED_GRADIENTS]
 
 
 cdef object _gradients_of(tape, list targets, list inputs):
@@ -522,7 +520,7 @@ cdef str _of_outer_gradients(tuple given, dict named, result, wanted):
         if tape is inner or tape._tape is None or not tape._recording:
             continue
         sources = [*known, *(variable.handle for variable in tape._tape.watched_variables())]
-        sources = list({id(source): source for source in sources}.values())[:MOST_GRADIENTS]
+        sources = list({id(source): source for source in sources}.values())[:MAX_VERIFIED_GRADIENTS]
         if not sources:
             continue
         gradients, failed = _gradients_of(tape._tape._tape, _targets(_given(result)), sources)

@@ -46,9 +46,6 @@ class VerificationReport:
         return "\n".join(lines)
 
 
-MOST_DIFFERENCES = 100
-
-
 class Results:
     """The counters. They use no lock: if several threads count at once, a count may be lost."""
 

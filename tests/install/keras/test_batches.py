@@ -15,7 +15,7 @@ from tensorflow.python.framework import config
 
 import fastops
 from fastops._install.keras import batches
-from fastops._specialize.cache import Cache
+from fastops._specialize.learned import LearnedByKind
 
 
 @pytest.fixture
@@ -321,7 +321,7 @@ def test_threads_share_an_iterator():
 
 
 def test_the_cache_of_orders_is_bounded(monkeypatch):
-    monkeypatch.setattr(batches, "_kinds", Cache(2))
+    monkeypatch.setattr(batches, "_kinds", LearnedByKind("datasets of a test", 2))
     with fastops.accelerated():
         for columns in range(1, 5):
             ArrayDataAdapter(np.ones((2, columns)), batch_size=2).get_tf_dataset()

@@ -732,7 +732,7 @@ def test_threads():
         for thread in threads:
             thread.join()
         assert not failures
-        assert told(model)["replayed"]
+        assert told(model)["replayed"], told(model)
 
 
 def test_models_are_not_kept_alive():
@@ -741,7 +741,7 @@ def test_models_are_not_kept_alive():
             model, x = make()
             for _ in range(CALLS):
                 model(x)
-            assert told(model)["replayed"]
+            assert told(model)["replayed"], told(model)
             dropped = [weakref.ref(value) for value in (model, *model.layers, *model.variables)]
             del model
             gc.collect()

@@ -1,0 +1,42 @@
+# The recording of a call of a method.
+
+from libc.stdint cimport int64_t
+
+from fastops._cpp.signature cimport Signature
+from fastops._install.models.scopes cimport Scopes
+from fastops._specialize.objects.case cimport MethodCase
+from fastops._specialize.objects.receiver cimport Receiver
+from fastops._specialize.objects.state cimport ObjectState
+from fastops._specialize.policy cimport Account
+
+
+cdef class MethodRecording:
+    cdef Receiver receiver
+    cdef ObjectState state
+    cdef MethodCase case
+    cdef Scopes source
+    cdef tuple scopes
+    cdef dict unasked
+    cdef object root
+    cdef list arguments, holders, identities
+    cdef list marked         # for each argument, the names of its attributes before the call
+    cdef object context      # the context of the outermost layer call, or None
+    cdef dict around         # its attributes before the call
+    cdef dict names          # how many names the thread had generated before the call
+    cdef list copies         # of the variables, for the trial
+    cdef bint confirms       # whether a replay is made if this call runs what the first one ran
+    cdef int64_t began
+
+    # Notes what the call may change, and makes the state and the case of the call if there are
+    # none. False if the object has been given up.
+    cdef bint prepare(self, Receiver receiver, ObjectState state, MethodCase case,
+                      Account account, const Signature& signature) except -1
+    # Learns from the call, which has been recorded. True if its case is replayed from now on.
+    # Raises an exception if the call cannot be replayed.
+    cdef bint learn(self, record, bint keeps_arguments, const Signature& signature,
+                    result) except -1
+    cdef int check(self, record, bint keeps_arguments) except -1
+    cdef int count_names(self, recorder) except -1
+    cdef dict left(self)
+    cdef int guard(self, witness) except -1
+    cdef bint keep(self, record, dict left, const Signature& signature, result) except -1

@@ -1,0 +1,240 @@
+# distutils: language = c++
+"""The recording of one call of a method: what is noted before the call, and learned after it.
+
+A recording belongs to one object and one signature of the arguments. Its guards compare the state
+of the object, Keras's settings, and the globals of the code that ran. Two calls are recorded, and
+they must have run the same ops. The replay is then tried on copies of the variables, and must give
+the result of the second call. Only after that are calls replayed.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+
+from fastops._cpp.signature cimport Signature
+from fastops._dispatch cimport Op
+from fastops._install.models.scopes cimport Scopes
+from fastops._specialize.guards.watch cimport Watch
+from fastops._specialize.objects.case cimport MethodCase
+from fastops._specialize.objects.receiver cimport Receiver
+from fastops._specialize.objects.state cimport ObjectState
+from fastops._specialize.policy cimport Account, MAX_OBJECT_OPS, now
+from fastops._specialize.replay cimport Replay
+from fastops._specialize.trial cimport copies_of, try_replay
+from fastops._tf.eager cimport recording as taped
+
+cdef extern from "definitions.h":
+    pass
+
+from functools import partial
+
+import tensorflow as _tf
+
+from fastops._install.lookups import of_codes as _of_codes
+from fastops._install.target import generated
+from fastops._specialize.guards.discovery import guards_of
+from fastops._specialize.recording.alike import alike
+from fastops._specialize.recording.recording import Held, NotReplayableError, recording
+
+cdef dict _ops = {}
+
+
+cdef Op _op(key):
+    """Return the `Op` of a step. Each step has one of its own, which remembers its last key."""
+    op = _ops.get(key)
+    return _ops.setdefault(key, Op(key[2])) if op is None else op
+
+
+@cython.final
+cdef class MethodRecording:
+    """The recording of one call of a method.
+
+    The caller calls `prepare`, makes the call while it is recorded, and then calls `learn`.
+
+    Parameters
+    ----------
+    source : Scopes
+        The settings and scopes that the library keeps for a thread.
+    unasked : dict of type to set of str
+        See `fastops._specialize.guards.places.Places`.
+    root : object
+        The object whose method is called.
+    scopes : tuple
+        What `source` has read before the call.
+    """
+
+    def __init__(self, Scopes source not None, dict unasked, root, tuple scopes):
+        self.source, self.unasked, self.root, self.scopes = source, unasked, root, scopes
+        self.began = now()
+
+    cdef bint prepare(self, Receiver receiver, ObjectState state, MethodCase case,
+                      Account account, const Signature& signature) except -1:
+        cdef size_t i
+        self.receiver, self.case = receiver, case
+        self.arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
+        self.holders = [<object>signature.holder(i) for i in range(signature.num_holders())]
+        self.identities = [
+            <object>signature.identity(i) for i in range(signature.num_identities())
+        ]
+        self.context = self.source.call_context()
+        if self.context is not None:
+            self.around = dict(self.context.__dict__)
+        state = receiver.recordable(state, self.root, self.unasked)
+        if state is None:
+            return False
+        if state.losses is None:
+            state.losses = self.source.stores_of(self.root)
+        self.state, self.names = state, self.source.names_given()
+        if case is None:
+            key = PyBytes_FromStringAndSize(signature.data(), signature.size())
+            case = MethodCase(key, self.scopes, account)
+            state.cases.replace((key, self.scopes), case)
+            self.case = case
+        self.marked = [set(vars(tensor)) for tensor in self.arguments]
+        self.confirms = case.first is not None and case.holds()
+        if self.confirms:
+            self.copies = copies_of(case.first.variables)
+        return True
+
+    cdef bint learn(self, record, bint keeps_arguments, const Signature& signature,
+                    result) except -1:
+        cdef bint made
+        self.check(record, keeps_arguments)
+        self.count_names(record.recorder)
+        self.case.marks.update(
+            (leaf, name)
+            for leaf, tensor in enumerate(self.arguments)
+            for name in vars(tensor)
+            if name not in self.marked[leaf]
+        )
+        made = self.keep(record, self.left(), signature, result)
+        self.case.cost(now() - self.began)
+        return made
+
+    cdef int check(self, record, bint keeps_arguments) except -1:
+        """Check that the call has changed neither its arguments nor its object."""
+        if record.witness.objection is not None:
+            raise NotReplayableError(*record.witness.objection)
+        if not keeps_arguments:
+            raise NotReplayableError("arguments_changed")
+        changed = self.state.watch.differs()
+        if changed is not None:
+            raise NotReplayableError("object_changed", changed)
+        if self.source.reads_losses(record.witness.codes):
+            raise NotReplayableError("adds_losses")
+        return 0
+
+    cdef int count_names(self, recorder) except -1:
+        """Note how many names the call has generated, and which warnings it has issued."""
+        given = {
+            kind: count - self.names.get(kind, 0)
+            for kind, count in self.source.names_given().items()
+            if count != self.names.get(kind, 0)
+        } or None
+        if self.confirms or self.case.variants:
+            if self.case.names != given:
+                raise NotReplayableError("names_differ")
+            if self.case.warned != recorder.warned:
+                raise NotReplayableError("warnings_differ")
+        self.case.names, self.case.warned = given, recorder.warned
+        return 0
+
+    cdef dict left(self):
+        """Return the attributes that the call has set in the context of an outer call, or None."""
+        cdef tuple read
+        if self.source.call_context() is not self.context:
+            raise NotReplayableError("scope_left_open")
+        if self.context is None:
+            read = self.source.read(<PyObject*>self.root)
+            if read is None or self.scopes[: len(read)] != read:
+                raise NotReplayableError("settings_changed")
+            return None
+        changed = {
+            name: value
+            for name, value in self.context.__dict__.items()
+            if name not in self.around or self.around[name] is not value
+        }
+        for value in changed.values():
+            if value is not None and not isinstance(value, (bool, int, float, str)):
+                raise NotReplayableError("call_context")
+        return changed or None
+
+    cdef int guard(self, witness) except -1:
+        """Guard the code that ran, unless the guards of earlier recordings include it."""
+        cdef MethodCase case = self.case
+        cdef bint again = self.confirms or len(case.variants) != 0
+        cdef list foreign
+        if again and not case.holds():
+            raise NotReplayableError("read_changed", case.changes())
+        if again and case.codes.keys() >= witness.codes.keys():
+            return 0
+        codes, functions = witness.codes, witness.proof.functions
+        if again:
+            codes, functions = {**case.codes, **codes}, {**case.functions, **functions}
+        pairs = [(code, namespace) for (code, _), namespace in codes.items()]
+        foreign = [
+            value
+            for value in self.identities
+            if <size_t><PyObject*>value not in self.state.seen
+        ]
+        globals_now, places = guards_of(
+            codes, self.state.places, self.unasked, [*foreign, *functions.values()],
+            partial(_of_codes, pairs),
+        )
+        case.functions = functions
+        self.confirms = self.confirms and case.codes.keys() >= witness.codes.keys()
+        case.codes, case.globals, case.contents = codes, globals_now, Watch(places)
+        case.seen, case.variables = places.seen, places.variables
+        return 0
+
+    cdef bint keep(self, record, dict left, const Signature& signature, result) except -1:
+        """Keep a first recording, or make the replay if a second one has run the same ops."""
+        cdef MethodCase case = self.case
+        cdef ObjectState state = self.state
+        cdef Replay replay
+        case.identified = bool(self.identities)
+        if _holds_container(result, state.seen):
+            raise NotReplayableError("container_returned")
+        self.guard(record.witness)
+        if _holds_container(result, case.seen):
+            raise NotReplayableError("container_returned")
+        given = {id(argument) for argument in self.arguments if argument.dtype != _tf.resource}
+        if (
+            state.watch.has_any(given)
+            or case.globals.has_any(given)
+            or case.contents.has_any(given)
+        ):
+            raise NotReplayableError("argument_kept")
+        variables = {**state.variables, **case.variables}
+        held = Held(state.seen | case.seen, record.recorder.first_id, taped(), state.tables)
+        recorded = recording(
+            record.recorder, self.arguments, self.holders, result, variables, held, MAX_OBJECT_OPS
+        )
+        for step in recorded.steps:
+            if step.seed is not None or (step.lasts and step.outputs):
+                raise NotReplayableError("no_trial", step.op_name)
+        if not self.confirms or case.left != left:
+            case.first, case.left = recorded, left
+            return False
+        if not alike(case.first, recorded):
+            case.first = recorded
+            raise NotReplayableError("ops_differ")
+        slot = self.receiver.take_slot()
+        replay = Replay(recorded, lambda position, name: _op((slot, position, name)), generated, ())
+        try_replay(replay, signature, self.copies, result)
+        case.variants.append(replay)
+        case.first = None
+        self.receiver.succeed()
+        return True
+
+
+cdef bint _holds_container(value, set seen) except -1:
+    if isinstance(value, (list, dict)) and <size_t><PyObject*>value in seen:
+        return True
+    if isinstance(value, dict):
+        value = list((<dict>value).values())
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            if _holds_container(item, seen):
+                return True
+    return False

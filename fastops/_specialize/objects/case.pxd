@@ -1,0 +1,39 @@
+# The recordings of calls of a method, for one signature and one state of the object.
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
+
+from fastops._specialize.guards.watch cimport Globals, Watch
+from fastops._specialize.policy cimport Account, Estimate
+from fastops._specialize.specialization cimport Specialization
+
+
+# The expected cost of two recorded calls and the trial, by the time of one call.
+cdef Estimate cost_of(int64_t call_ns)
+
+
+cdef class MethodCase(Specialization):
+    cdef int64_t made_ns  # the extra time that recorded calls took
+    cdef tuple scopes
+    cdef Globals globals
+    cdef Watch contents
+    cdef dict codes
+    cdef set seen
+    cdef dict functions
+    cdef dict variables
+    cdef dict left
+    cdef set marks
+    cdef dict names
+    cdef list warned
+    cdef bint identified  # whether the signature has addresses of variables
+
+    # Adds the time of a recorded call. Once there is a replay, updates the estimate of costs.
+    cdef int cost(self, int64_t ns) except -1
+    # The globals or contents that differ from those of the recording, as text.
+    cdef str changes(self)
+    # The same recordings with numbers in the places of the object's variables.
+    cdef MethodCase unbound(self, dict numbers)
+    # The recordings of `unbound` with the variables of another object.
+    cdef MethodCase bound(self, const vector[PyObject*]* parts)
+    cdef MethodCase copied(self, dict numbers, const vector[PyObject*]* parts)
