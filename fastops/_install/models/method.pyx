@@ -1080,7 +1080,9 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
             raise NotReplayableError("arguments_changed")
         changed = state.watch.differs()
         if changed is not None:
-            raise NotReplayableError("object_changed", changed)
+            raise NotReplayableError(
+                "object_changed", record.witness.proof.blamed_for(changed)
+            )
         if self.scopes.reads_losses(record.witness.codes):
             raise NotReplayableError("adds_losses")
         given_now = {
@@ -1154,7 +1156,7 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
     if _holds_container(result, state.seen):
         raise NotReplayableError("container_returned")
     if (second or case.variants) and not case.holds():
-        raise NotReplayableError("read_changed", case.changes())
+        raise NotReplayableError("read_changed", witness.proof.blamed_for(case.changes()))
     if not (second or case.variants) or not case.codes.keys() >= witness.codes.keys():
         codes, functions = witness.codes, witness.proof.functions
         if second or case.variants:
@@ -1179,7 +1181,7 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
     held = Held(state.seen | case.seen, recorder.first_id, taped(), state.tables)
     recorded = recording(recorder, arguments, holders, result, variables, held, MAX_OBJECT_OPS)
     for step in recorded.steps:
-        if step.seed is not None or (step.lasts and step.outputs):
+        if step.seed is None and step.lasts and step.outputs:
             raise NotReplayableError("no_trial", step.op_name)
     if not second or case.left != left:
         case.first, case.left = recorded, left
@@ -1189,7 +1191,7 @@ cdef int _learn(KerasMethod self, Receiver receiver, ObjectState state, MethodCa
         raise NotReplayableError("ops_differ")
     slot = receiver.take_slot()
     replay = Replay(recorded, lambda position, name: _op((slot, position, name)), generated, ())
-    try_replay(replay, signature, copies, result)
+    try_replay(replay, signature, copies, result, recorded.drawn.outputs)
     case.variants.append(replay)
     case.first = None
     receiver.failures.succeed()
