@@ -333,7 +333,6 @@ class _ProofReader(Judge):
         elif kind == COMPARISON:
             self.compare(value)
         elif kind == REFUSED:
-            self.let_go()
             raise UnprovenError(*value)
         else:
             self.let_go()

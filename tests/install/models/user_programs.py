@@ -670,7 +670,7 @@ class Experts(keras.Model):
         gates = self.gate(x)
         parts = tf.stack([expert(x) for expert in self.experts], axis=1)
         mixed = tf.einsum("be,beu->bu", gates, parts)
-        return tf.concat([getattr(self, f"out_{i}")(mixed) for i in range(2)], axis=-1)
+        return tf.concat([getattr(self, f"out_{i}")(mixed) for i in range(self.num_experts)], axis=-1)
 
 
 def experts():
@@ -680,7 +680,7 @@ def experts():
     def loss():
         return tf.reduce_mean(tf.square(model(x) - 1.0))
 
-    return Program(lambda: model(x), trained(model, loss), [(model, "__call__")])
+    return Program(lambda: model(x), trained(model, loss), [(model.gate, "__call__")])
 
 
 class NoisyDense(layers.Dense):
@@ -791,7 +791,7 @@ def module():
     def loss():
         return tf.reduce_mean(tf.square(model(x) - y))
 
-    return Program(lambda: model(x), trained(model, loss, optimizer), [(model, "__call__")])
+    return Program(lambda: model(x), trained(model, loss, optimizer))
 
 
 class SineLayer(tf.Module):
@@ -829,7 +829,7 @@ def siren():
             variable.assign_sub(0.01 * gradient)
         return [loss, *model.trainable_variables]
 
-    return Program(lambda: model(x), step, [(model, "__call__")])
+    return Program(lambda: model(x), step)
 
 
 class LinearModel:
@@ -982,7 +982,7 @@ def metrics():
         positives.reset_state()
         return step()
 
-    return Program(call, step, [(f1, "update_state"), (positives, "update_state")])
+    return Program(call, step)
 
 
 PROGRAMS = {
