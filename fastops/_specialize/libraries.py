@@ -143,10 +143,10 @@ _COMPUTING_FUNCTIONS = {
     "tf_keras.src.backend": """
         abs all any arange argmax argmin batch_dot batch_flatten binary_crossentropy bias_add cast
         categorical_crossentropy clip concatenate constant conv1d conv2d cos cumprod cumsum dot
-        dtype elu equal exp expand_dims eye flatten gather greater greater_equal hard_sigmoid int_shape
-        l2_normalize less less_equal log max maximum mean min minimum ndim not_equal one_hot ones
-        ones_like permute_dimensions pool2d pow prod relu repeat repeat_elements reshape
-        resize_images reverse round shape sigmoid sign sin softmax softplus softsign
+        dtype elu equal exp expand_dims eye flatten gather greater greater_equal hard_sigmoid
+        int_shape l2_normalize less less_equal log max maximum mean min minimum ndim not_equal
+        one_hot ones ones_like permute_dimensions pool2d pow prod relu repeat repeat_elements
+        reshape resize_images reverse round shape sigmoid sign sin softmax softplus softsign
         sparse_categorical_crossentropy sqrt square squeeze stack std stop_gradient sum switch tanh
         temporal_padding tile transpose var zeros zeros_like
     """,

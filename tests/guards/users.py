@@ -252,7 +252,7 @@ def deriving():
             return super().hook(x) + self.count
 
         def call(self, x):
-            return super().call(x) * super(Derived, self).limited(x)
+            return super().call(x) * super(Derived, self).limited(x)  # noqa: UP008
 
     return Derived(None)
 

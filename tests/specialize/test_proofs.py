@@ -33,7 +33,7 @@ class Known(Base):
         return super().step(x)
 
     def two_arguments(self, x):
-        return super(Known, self).step(x)
+        return super(Known, self).step(x)  # noqa: UP008
 
     def makes_variables(self, x):
         if not self.built:
@@ -46,9 +46,7 @@ class Known(Base):
         return x
 
     def compares_members(self, x):
-        if self.mode is Mode.TWO:
-            print(x)
-        elif self.mode == Mode.TWO:
+        if self.mode is Mode.TWO or self.mode == Mode.TWO:
             print(x)
         return x
 
@@ -114,12 +112,15 @@ class Known(Base):
             if x.shape[0] == 7:
                 return inner  # noqa: F821
             inner = self.inner
-        return x
+        return x * inner.scale
 
     def fills_another(self, x):
         many = self.many
         many[0] = x
         return many
+
+    def chooses(self, x):
+        return self.inner or x
 
     def handles(self, x):
         if not self.built:
@@ -165,6 +166,7 @@ def test_pure_code(name):
         ("passes_on", "uses inner as a value"),
         ("names_anew", "uses self.inner as a value"),
         ("names_late", "uses inner as a value"),
+        ("chooses", "uses self.inner as a value"),
         ("fills", "assigns to an item"),
         ("fills_another", "assigns to an item"),
         ("handles", "handles exceptions"),

@@ -134,15 +134,11 @@ _BRANCHES = {
             *(("TRUE", True), ("FALSE", False), ("NONE", _NONE), ("NOT_NONE", _SOME)),
         )
     },
-    "JUMP_IF_TRUE_OR_POP": True,
-    "JUMP_IF_FALSE_OR_POP": False,
-    "FOR_ITER": _ANY,
+    **dict.fromkeys(("FOR_ITER", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"), _ANY),
 }
-"""By instruction that may jump, when it does."""
+"""By instruction that may jump, when it does. `_ANY`: the object stays on the stack in one case."""
 
-_JUMPS = frozenset(
-    {"JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD"}
-)
+_JUMPS = frozenset({"JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD"})
 _LEAVES = frozenset({"RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE"})
 
 _INTRINSICS = {3, 5, 6}  # the error of a generator; unary plus; a tuple of a list
@@ -231,8 +227,7 @@ def steps_of(code):
             is_target = False
         _join_super(steps, instruction, code)
     steps = [
-        step if step.target is None else step._replace(target=begins[step.target])
-        for step in steps
+        step if step.target is None else step._replace(target=begins[step.target]) for step in steps
     ]
     return tuple(steps)
 
@@ -281,17 +276,14 @@ def jumps(when, value):
     Parameters
     ----------
     when : object
-        The value of the step.
+        The value of the step, which does not keep the object.
     value : object
         The object. Python must be able to decide whether it is true without running other code.
 
     Returns
     -------
-    bool or None
-        None if this depends on more.
+    bool
     """
-    if when == _ANY:
-        return None
     if when == _NONE:
         return value is None
     if when == _SOME:
@@ -305,6 +297,11 @@ def entries_of(steps):
     return {0} | {
         number for number, step in enumerate(steps) if step.is_target and number not in targets
     }
+
+
+def keeps_object(when):
+    """Tell whether a step of the kind `BRANCH` may leave the object on the stack."""
+    return when == _ANY
 
 
 def asks_for_none(when):

@@ -199,11 +199,12 @@ class Judge:
         for base in kinds[kinds.index(kind) + 1 :]:
             if name not in vars(base):
                 continue
-            found = upstream_or_self(vars(base)[name])
+            found, own = upstream_or_self(vars(base)[name]), is_own(base.__module__)
+            if type(found) in (staticmethod, classmethod) and not own:
+                return found.__func__
             if type(found) is types.FunctionType:
-                own = is_own(base.__module__)
                 return self.method_of_library(base, name, title) if own else found
-            if type(found) is property and not is_own(base.__module__):
+            if type(found) is property and not own:
                 return MISSING  # its code is shown to be pure when it runs
             break
         raise UnprovenError(f"uses {title}", "call a method")
@@ -478,7 +479,11 @@ def is_kind(value, kinds):
     """Return whether a value is an instance of a class; `MISSING` if this is not known."""
     if value is MISSING or not isinstance(kinds, type) or type(kinds) not in _METACLASSES[:1]:
         return MISSING
-    return isinstance(value, kinds)
+    if issubclass(type(value), kinds):
+        return True
+    # An object may tell that it is of another class.
+    tells = any("__class__" in vars(base) for base in type(value).__mro__ if base is not object)
+    return MISSING if tells else False
 
 
 def has_attribute(owner, name):

@@ -136,7 +136,6 @@ class Proof:
             return f"{self.comparing} may compare containers of tensors: use tf.equal"
         return None
 
-
     def blamed_for(self, changed):
         """Return the text about a value that a call has changed, with the line that may do so."""
         if self.assigning is None:
@@ -536,7 +535,9 @@ class _ProofReader(Judge):
     def decide(self, when):
         """Return whether a branch jumps; None if it may do either."""
         pushed = self.pop()
-        if pushed.value is MISSING:
+        if instructions.keeps_object(when):
+            self.use(pushed)
+        if instructions.keeps_object(when) or pushed.value is MISSING:
             self.let_go()
             return None
         value = pushed.value

@@ -595,7 +595,7 @@ def identifies(x):
 
 
 def gets_any_attribute(x):
-    return x * getattr(pure, "FACTOR" + "S"[:ROWS - 3])
+    return x * getattr(pure, "FACTOR" + "S"[: ROWS - 3])
 
 
 def reads_an_attribute_of_a_tensor(x):

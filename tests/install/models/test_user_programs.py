@@ -1,4 +1,4 @@
-"""Whole programs of the kinds that users write give the same results, and their models are replayed."""
+"""Whole programs of the kinds that users write: results are the same, and models are replayed."""
 
 import pytest
 from install.models.keras_programs import compare, probe

@@ -258,10 +258,7 @@ class Flow(keras.Model):
             s, t = self.couplings[i](masked)
             s, t = s * reverse, t * reverse
             gate = (direction - 1) / 2
-            x = (
-                reverse * (x * tf.exp(direction * s) + direction * t * tf.exp(gate * s))
-                + masked
-            )
+            x = reverse * (x * tf.exp(direction * s) + direction * t * tf.exp(gate * s)) + masked
             log_det += gate * tf.reduce_sum(s, axis=1)
         return x, log_det
 
@@ -597,9 +594,7 @@ def translation():
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return [loss, *variables]
 
-    return Program(
-        lambda: decoder(target[:, :1], hidden, outputs), step, [(decoder, "__call__")]
-    )
+    return Program(lambda: decoder(target[:, :1], hidden, outputs), step, [(decoder, "__call__")])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -652,9 +647,7 @@ def graph():
     def loss():
         return -tf.reduce_mean(tf.math.log(model((nodes, adjacency), training=True)[:, 0]))
 
-    return Program(
-        lambda: model((nodes, adjacency)), trained(model, loss), [(model, "__call__")]
-    )
+    return Program(lambda: model((nodes, adjacency)), trained(model, loss), [(model, "__call__")])
 
 
 class Experts(keras.Model):
@@ -669,8 +662,10 @@ class Experts(keras.Model):
     def call(self, x):
         gates = self.gate(x)
         parts = tf.stack([expert(x) for expert in self.experts], axis=1)
-        mixed = tf.einsum("be,beu->bu", gates, parts)
-        return tf.concat([getattr(self, f"out_{i}")(mixed) for i in range(self.num_experts)], axis=-1)
+        mixed = tf.einsum("be,bec->bc", gates, parts)
+        return tf.concat(
+            [getattr(self, f"out_{i}")(mixed) for i in range(self.num_experts)], axis=-1
+        )
 
 
 def experts():
@@ -708,7 +703,7 @@ class DropPath(layers.Layer):
     def call(self, x, training=None):
         if training:
             keep_prob = 1 - self.drop_prob
-            shape = (tf.shape(x)[0],) + (1,) * (len(x.shape) - 1)  # noqa: RUF005
+            shape = (tf.shape(x)[0],) + (1,) * (len(x.shape) - 1)
             random_tensor = keep_prob + keras.random.uniform(shape, seed=self.seed_generator)
             return (x / keep_prob) * tf.floor(random_tensor)
         return x
@@ -856,7 +851,8 @@ def plain():
         return tf.reduce_mean(tf.square(model(x) - 1.0))
 
     return Program(
-        lambda: model(x), trained(model, loss, keras.optimizers.SGD(0.01)),
+        lambda: model(x),
+        trained(model, loss, keras.optimizers.SGD(0.01)),
         [(model.hidden, "__call__")],
     )
 
@@ -912,9 +908,7 @@ def losses():
         outputs = model(x)
         return contrastive(same, outputs) + smoothed(labels, outputs) + wrapped(target, outputs)
 
-    return Program(
-        loss, trained(model, loss), [(contrastive, "__call__"), (smoothed, "__call__")]
-    )
+    return Program(loss, trained(model, loss), [(contrastive, "__call__"), (smoothed, "__call__")])
 
 
 class F1(keras.metrics.Metric):
