@@ -103,17 +103,61 @@ _COMPUTING = {
     "tensorflow.python.util": "nest",
     "keras.src.activations": "activations",
     "keras.src.legacy": "backend",
+    "keras.src.layers.merging": """
+        add average concatenate dot maximum minimum multiply subtract
+    """,
     "keras.src.losses": "losses",
     "keras.src.metrics": """
         accuracy_metrics hinge_metrics probabilistic_metrics reduction_metrics regression_metrics
     """,
     "keras.src.ops": "core image linalg math nn numpy",
+    "tf_keras.src": "activations losses",
+    "tf_keras.src.layers.merging": """
+        add average concatenate dot maximum minimum multiply subtract
+    """,
 }
 """By package, the modules whose functions only compute: they keep nothing from call to call, and
 change nothing but their results. What the ops do is noted when a call is recorded."""
 
 _MODULES = frozenset(
     f"{package}.{name}" for package, names in _COMPUTING.items() for name in names.split()
+)
+
+_DRAWING = "keras.src.random.random"
+_OF_SETTINGS = "epsilon floatx image_data_format"
+
+_COMPUTING_FUNCTIONS = {
+    "keras.src.backend.config": _OF_SETTINGS,
+    _DRAWING: """
+        beta binomial categorical dropout gamma normal randint shuffle truncated_normal uniform
+    """,
+    "tensorflow.python.ops.nn_ops": "dropout_v2 stateless_dropout",
+    "tensorflow.python.ops.random_ops": """
+        categorical random_gamma random_normal random_poisson_v2 random_shuffle random_uniform
+        truncated_normal
+    """,
+    "tensorflow.python.ops.stateless_random_ops": """
+        stateless_categorical stateless_random_normal stateless_random_uniform
+        stateless_truncated_normal
+    """,
+    "tf_keras.src.backend": """
+        abs all any arange argmax argmin batch_dot batch_flatten binary_crossentropy bias_add cast
+        categorical_crossentropy clip concatenate constant conv1d conv2d cos cumprod cumsum dot
+        dtype elu equal exp expand_dims eye flatten gather greater greater_equal hard_sigmoid
+        int_shape l2_normalize less less_equal log max maximum mean min minimum ndim not_equal
+        one_hot ones ones_like permute_dimensions pool2d pow prod relu repeat repeat_elements
+        reshape resize_images reverse round shape sigmoid sign sin softmax softplus softsign
+        sparse_categorical_crossentropy sqrt square squeeze stack std stop_gradient sum switch tanh
+        temporal_padding tile transpose var zeros zeros_like
+    """,
+    "tf_keras.src.backend_config": _OF_SETTINGS,
+}
+"""By module, functions that only compute, in modules that also have others. What Keras draws with a
+generator of seeds changes the state of that generator, which is a variable. The seeds that
+TensorFlow makes for random ops are noted when a call is recorded."""
+
+_FUNCTIONS = frozenset(
+    (module, name) for module, names in _COMPUTING_FUNCTIONS.items() for name in names.split()
 )
 
 _NOT_COMPUTING = (
@@ -132,8 +176,15 @@ def computes(function):
     function : callable
         A function that its module has under its name.
     """
-    name = function.__name__
-    return function.__module__ in _MODULES and not any(part in name for part in _NOT_COMPUTING)
+    module, name = function.__module__, function.__name__
+    return (module, name) in _FUNCTIONS or (
+        module in _MODULES and not any(part in name for part in _NOT_COMPUTING)
+    )
+
+
+def draws(function):
+    """Tell whether a function that `computes` draws with a generator of seeds."""
+    return function.__module__ == _DRAWING
 
 
 BOOKKEEPING = frozenset(

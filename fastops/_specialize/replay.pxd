@@ -38,8 +38,9 @@ cdef class Replay:
     cdef bint fits(self) except -1
     # Runs the replay, as kernels only if possible. The result is a new reference.
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *
+    # `drawn`: what random ops make, in their order, instead of drawing.
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
-                          PyObject** result) except *
+                          PyObject** result, list drawn=*) except *
     # The same replay with other variables.
     cdef Replay rebound(self, list variables, list taped_variables, bint alone)
     cdef int share(self) except -1

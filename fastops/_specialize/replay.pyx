@@ -214,11 +214,23 @@ cdef class ReplayStep:
         for i in range(PyTuple_GET_SIZE(self.checks)):
             if not (<ValueCheck>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                 return DIFFERS
-        for i in range(<Py_ssize_t>self.releases.size()):
-            end = self.releases[i]
-            Py_DECREF(<object>values[end])
-            values[end] = NULL
+        self.release(values)
         return DONE
+
+    cdef int take(self, list outputs, PyObject** values) except -1:
+        """Take outputs instead of running the op."""
+        _spread(<PyObject*>outputs, values, self.first, self.first + self.num_outputs)
+        self.release(values)
+        return 0
+
+    cdef void release(self, PyObject** values) noexcept:
+        """Forget the values that neither a later step nor the result needs."""
+        cdef int number
+        cdef Py_ssize_t i
+        for i in range(<Py_ssize_t>self.releases.size()):
+            number = self.releases[i]
+            Py_DECREF(<object>values[number])
+            values[number] = NULL
 
     cdef int tell(self, const Signature& signature, tuple variables) except -1:
         cdef PyObject* variable = NULL
@@ -519,7 +531,7 @@ cdef class Replay:
         return outcome
 
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
-                          PyObject** result) except *:
+                          PyObject** result, list drawn=None) except *:
         """Run the replay op by op, with `variables` instead of the recording's variables."""
         cdef PyObject* inline_values[INLINE_VALUES]
         cdef PyObject** values = inline_values
@@ -545,6 +557,9 @@ cdef class Replay:
                     return DIFFERS
             for i in range(n):
                 step = <ReplayStep>PyTuple_GET_ITEM(self.steps, i)
+                if drawn is not None and step.seed is not None:
+                    step.take(<list>drawn.pop(0), values)
+                    continue
                 # A random op may have drawn before it fails.
                 lasts = lasts or step.seed is not None
                 outcome = step.run(

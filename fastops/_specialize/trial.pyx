@@ -61,7 +61,8 @@ cdef object _plain_copy(variable, value):
     return copy
 
 
-cdef int try_replay(Replay replay, const Signature& signature, list copies, result) except -1:
+cdef int try_replay(Replay replay, const Signature& signature, list copies, result,
+                    list drawn) except -1:
     cdef PyObject* made = NULL
     cdef Outcome outcome
     cdef tuple variables = tuple(copies)
@@ -70,7 +71,7 @@ cdef int try_replay(Replay replay, const Signature& signature, list copies, resu
     TFE_Py_TapeSetStopOnThread()
     trial.put_on(this_thread())
     try:
-        outcome = replay.run_with(signature, variables, handles_of(variables), &made)
+        outcome = replay.run_with(signature, variables, handles_of(variables), &made, list(drawn))
         if outcome != DONE:
             raise NotReplayableError("trial_failed")
         given = <object>made

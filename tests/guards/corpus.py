@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from keras import layers as L  # noqa: N812
 
-from guards import declared, pure, settings
+from guards import declared, pure, settings, users
 from guards.fuzz import Subject
 
 
@@ -294,6 +294,12 @@ def _undeclared(name):
     return Subject(layer, lambda: layer(x), modules=(declared, settings))
 
 
+def _of_user(name):
+    layer = users.Doubled(4) if name == "extends" else users.reader(name)
+    x = floats(2, 4)
+    return Subject(layer, lambda: layer(x), modules=(users,))
+
+
 def _lambda(name):
     layer = L.Lambda(pure.READS[name])
     x = floats(2, 4)
@@ -311,6 +317,7 @@ SUBJECTS = {
     },
     **{f"declared {name}": (_declared, name) for name in declared.READS},
     **{f"undeclared {name}": (_undeclared, name) for name in declared.READS},
+    **{f"user {name}": (_of_user, name) for name in (*users.READS, "super", "extends")},
     **{f"lambda {name}": (_lambda, name) for name in pure.READS},
 }
 """By title, the function that makes a `Subject`, and its arguments."""

@@ -127,8 +127,8 @@ def sets_attributes(x):
     x.a = 1
 
 
-def sets_items(x):
-    x[0] = 1
+def deletes_items(x):
+    del x[0]
 
 
 def handles(x):
@@ -175,7 +175,7 @@ def matches(x):
     [
         (writes, "assigns to the global FREE"),
         (sets_attributes, "assigns to the attribute a"),
-        (sets_items, "assigns to an item"),
+        (deletes_items, "assigns to an item"),
         (handles, "handles exceptions"),
         (opens, "has a with statement"),
         (imports, "imports os"),

@@ -463,7 +463,8 @@ def _layout(kind):
         return kind
     size = kind.__basicsize__ - base.__basicsize__
     for name in ("__dictoffset__", "__weakrefoffset__"):
-        if getattr(kind, name) > 0 and getattr(base, name) == 0:
+        # It is negative for instances of variable size, and -1 if it takes no place in them.
+        if getattr(kind, name) not in (0, -1) and getattr(base, name) == 0:
             size -= _POINTER
     return kind if size > 0 or kind.__itemsize__ != base.__itemsize__ else _layout(base)
 
@@ -522,28 +523,30 @@ def globals_of(codes, held=()):
         covered = OF_SCOPES.get(namespace.get("__name__"))
         if covered is not None:
             names = [name for name in names if name not in covered]
-        modules = [namespace]
+        # Of its own module, code reads only the globals that it names, unless it reaches the module
+        # as an object.
+        modules = [(namespace, globals_in(code) if users else names)]
         if users:
             loaded = {name: sys.modules[name] for name in imports_of(code) if name in sys.modules}
             _asked(by_module, sys.modules).update(loaded)
-            modules += [vars(module) for module in loaded.values()]
-            modules += [vars(module) for module, _ in held]
+            modules += [(vars(module), names) for module in loaded.values()]
+            modules += [(vars(module), names) for module, _ in held]
         passed = set()
         while modules:
-            of = modules.pop()
-            if id(of) in passed:
+            of, names_there = modules.pop()
+            if (id(of), names_there is names) in passed:
                 continue
-            passed.add(id(of))
+            passed.add((id(of), names_there is names))
             asked = _asked(by_module, of)
             absent = users and is_of_users(of)
-            for name in names:
+            for name in names_there:
                 if name in of:
                     asked[name] = value = of[name]
                     # An attribute of a module that is loaded lazily could import it.
                     if isinstance(value, types.ModuleType) and (
                         users or is_own(str(vars(value).get("__name__")))
                     ):
-                        modules.append(vars(value))
+                        modules.append((vars(value), names))
                 elif absent:
                     asked[name] = MISSING
                 if of is namespace and name not in of and name in _BUILTINS:
@@ -585,6 +588,16 @@ def names_of(code):
         elif isinstance(constant, (tuple, frozenset)):
             pending += constant
     return frozenset(names)
+
+
+@functools.lru_cache(maxsize=4096)
+def globals_in(code):
+    """Return the names of globals and builtins that some code reads."""
+    return frozenset(
+        instruction.argval
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+    )
 
 
 @functools.lru_cache(maxsize=4096)

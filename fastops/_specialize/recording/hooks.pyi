@@ -4,7 +4,7 @@ from typing import Any
 def hang(
     ran: Callable[..., None],
     read: Callable[[Any], None],
-    seeded: Callable[[Any, Any], None],
+    seeded: Callable[[Callable[..., Any], Any], Any],
     said: Callable[[], None],
 ) -> bool: ...
 def take_down(ran: Callable[..., None]) -> bool: ...

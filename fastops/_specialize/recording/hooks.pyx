@@ -158,10 +158,9 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _watched_get_seed(op_seed):
-    seeds = _get_seed(op_seed)
-    if _seeded is not None and threading.get_ident() == _thread:
-        _seeded(op_seed, seeds)
-    return seeds
+    if _seeded is None or threading.get_ident() != _thread:
+        return _get_seed(op_seed)
+    return _seeded(_get_seed, op_seed)
 
 
 # These compiled functions have no Python frame. So loggers and warnings still report the right
@@ -233,7 +232,8 @@ def hang(ran, read, seeded, said, customized):
     read : callable
         Called with each tensor whose value Python reads.
     seeded : callable
-        Called with the op seed of a random op, or None, and with the two seeds that the op gets.
+        Called in place of `random_seed.get_seed`, with that function and its argument: the op seed
+        of a random op, or None.
     said : callable
         Called when TensorFlow logs a message. Also called in place of `warnings.warn`, with that
         function, its arguments and the frame of the code that calls it.

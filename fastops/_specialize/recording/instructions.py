@@ -26,12 +26,26 @@ CONSTANT = "constant"
 """Pushes a constant."""
 LIST = "list"
 """Makes a list."""
+DICT = "dict"
+"""Makes a dict."""
+ITEM = "item"
+"""Replaces a container and a key by the item."""
+SET_ITEM = "set item"
+"""Assigns to an item. The stack has the container and the key."""
 ASSIGNING = "assigning"
 """An operator such as ``+=``, which may change its left operand."""
 IDENTITY = "identity"
-"""The operators ``is`` and ``is not``."""
+"""The operators ``is`` and ``is not``, which are the value."""
 COMPARISON = "comparison"
-"""Comparisons and ``in``: containers compare their elements by identity first."""
+"""Comparisons and ``in``, which are the value: containers compare elements by identity first."""
+NOT = "not"
+"""The operator ``not``."""
+CALL = "call"
+"""A call. The value is the number of positional arguments; None if it has others."""
+SUPER = "super"
+"""Replaces nothing: pushes an attribute of ``super()``. The value is a `SuperAttribute`."""
+BRANCH = "branch"
+"""May jump to `Step.target`, when the object on top of the stack is the value: see `jumps`."""
 OTHER = "other"
 """Works on the stack alone."""
 REFUSED = "refused"
@@ -52,43 +66,80 @@ class Step(NamedTuple):
     is_target : bool
         Whether other instructions jump here, so that the step before is not always the one that ran
         before.
+    target : int or None
+        The index of the step to which this one may jump.
+    falls : bool
+        Whether the next step may run after this one.
     """
 
     kind: str
     value: object
     line: int
     is_target: bool
+    target: int | None = None
+    falls: bool = True
 
 
-_SILENT = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
+class SuperAttribute(NamedTuple):
+    """An attribute of ``super()``, or of ``super(Class, instance)``.
+
+    Attributes
+    ----------
+    kind : tuple
+        The kind and the value of the step that pushes the class.
+    instance : str
+        The name of the variable that holds the instance.
+    name : str
+        The name of the attribute.
+    """
+
+    kind: tuple
+    instance: str
+    name: str
+
+
+_SILENT = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME", "TO_BOOL"})
 
 # fmt: off
 _OTHER = frozenset(
     {
         *("BINARY_ADD", "BINARY_AND", "BINARY_FLOOR_DIVIDE", "BINARY_LSHIFT"),
         *("BINARY_MATRIX_MULTIPLY", "BINARY_MODULO", "BINARY_MULTIPLY", "BINARY_OP", "BINARY_OR"),
-        *("BINARY_POWER", "BINARY_RSHIFT", "BINARY_SLICE", "BINARY_SUBSCR", "BINARY_SUBTRACT"),
-        *("BINARY_TRUE_DIVIDE", "BINARY_XOR", "BUILD_CONST_KEY_MAP", "BUILD_MAP", "BUILD_SET"),
-        *("BUILD_SLICE", "BUILD_STRING", "BUILD_TUPLE", "CALL", "CALL_FUNCTION"),
-        *("CALL_FUNCTION_EX", "CALL_FUNCTION_KW", "CALL_KW", "CALL_METHOD", "CONVERT_VALUE"),
+        *("BINARY_POWER", "BINARY_RSHIFT", "BINARY_SLICE", "BINARY_SUBTRACT"),
+        *("BINARY_TRUE_DIVIDE", "BINARY_XOR", "BUILD_SET"),
+        *("BUILD_SLICE", "BUILD_STRING", "BUILD_TUPLE", "CONVERT_VALUE"),
         *("COPY", "COPY_FREE_VARS", "DICT_MERGE", "DICT_UPDATE", "DUP_TOP", "DUP_TOP_TWO"),
-        *("END_FOR", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC", "FOR_ITER", "GEN_START"),
-        *("GET_ITER", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"),
-        *("JUMP_FORWARD", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "KW_NAMES"),
+        *("END_FOR", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC", "GEN_START"),
+        *("GET_ITER", "KW_NAMES"),
         *("LIST_APPEND", "LIST_EXTEND", "LIST_TO_TUPLE", "LOAD_ASSERTION_ERROR", "LOAD_CLOSURE"),
         *("LOAD_FAST_AND_CLEAR", "MAKE_CELL", "MAKE_FUNCTION", "MAP_ADD"),
-        *("POP_JUMP_BACKWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_NONE"),
-        *("POP_JUMP_BACKWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_TRUE"),
-        *("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_NONE"),
-        *("POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_IF_FALSE"),
-        *("POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_IF_TRUE", "POP_TOP"),
-        *("RAISE_VARARGS", "RERAISE", "RETURN_GENERATOR", "RETURN_VALUE", "ROT_FOUR", "ROT_N"),
+        *("POP_TOP", "RAISE_VARARGS", "RERAISE", "RETURN_GENERATOR", "RETURN_VALUE"),
+        *("ROT_FOUR", "ROT_N"),
         *("ROT_THREE", "ROT_TWO", "SET_ADD", "SET_FUNCTION_ATTRIBUTE", "SET_UPDATE", "SWAP"),
-        *("TO_BOOL", "UNARY_INVERT", "UNARY_NEGATIVE", "UNARY_NOT", "UNARY_POSITIVE"),
+        *("UNARY_INVERT", "UNARY_NEGATIVE", "UNARY_POSITIVE"),
         *("UNPACK_EX", "UNPACK_SEQUENCE"),
     }
 )
 # fmt: on
+
+_CALLS = frozenset({"CALL", "CALL_FUNCTION", "CALL_METHOD"})
+_CALLS_BY_NAME = frozenset({"CALL_FUNCTION_EX", "CALL_FUNCTION_KW", "CALL_KW"})
+
+_NONE, _SOME, _ANY = "none", "some", "any"
+_BRANCHES = {
+    **{
+        f"POP_JUMP_{direction}IF_{text}": when
+        for direction in ("", "FORWARD_", "BACKWARD_")
+        for text, when in (
+            *(("TRUE", True), ("FALSE", False), ("NONE", _NONE), ("NOT_NONE", _SOME)),
+        )
+    },
+    **dict.fromkeys(("FOR_ITER", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"), _ANY),
+}
+"""By instruction that may jump, when it does. `_ANY`: the object stays on the stack in one case."""
+
+_JUMPS = frozenset({"JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD"})
+_LEAVES = frozenset({"RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE"})
 
 _INTRINSICS = {3, 5, 6}  # the error of a generator; unary plus; a tuple of a list
 _INPLACE = 13  # BINARY_OP with an argument from this one on is an operator such as +=
@@ -104,8 +155,7 @@ _REFUSED = {
     ),
     **dict.fromkeys(("DELETE_ATTR", "STORE_ATTR"), ("assigns to the attribute {}", _OUTLIVES)),
     **dict.fromkeys(
-        ("DELETE_SUBSCR", "STORE_SLICE", "STORE_SUBSCR"),
-        ("assigns to an item", "make a new list or tensor"),
+        ("DELETE_SUBSCR", "STORE_SLICE"), ("assigns to an item", "make a new list or tensor")
     ),
     **dict.fromkeys(
         ("DELETE_DEREF", "STORE_DEREF"), ("assigns to {} of an outer function", _OUTLIVES)
@@ -137,8 +187,7 @@ _REFUSED = {
     ),
     "LOAD_BUILD_CLASS": ("defines a class", "define it outside of the function"),
     **dict.fromkeys(
-        ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"),
-        ("calls super", "declare the class with fastops.keras.replayable"),
+        ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"), ("calls super with other arguments", "super()")
     ),
 }
 """By instruction, what it does, and a remedy. Other instructions are refused by their names."""
@@ -162,15 +211,102 @@ def steps_of(code):
     for start, end, line in code.co_lines():
         lines.update(dict.fromkeys(range(start, end, 2), line))
     steps, line, is_target = [], code.co_firstlineno, False
-    for instruction in dis.get_instructions(code):
+    begins = {}  # by offset: the index of the first step there or after
+    for instruction in dis.Bytecode(code):  # it also tells where handlers begin
         line = lines.get(instruction.offset) or line
         is_target |= instruction.is_jump_target
+        begins[instruction.offset] = len(steps)
         if instruction.opname in _SILENT:
             continue
+        target = None
+        if instruction.opcode in _JUMPING:
+            target = instruction.argval
+        falls = instruction.opname not in _JUMPS | _LEAVES
         for kind, value in _parts(instruction, code):
-            steps.append(Step(kind, value, line, is_target))
+            steps.append(Step(kind, value, line, is_target, target, falls))
             is_target = False
+        _join_super(steps, instruction, code)
+    steps = [
+        step if step.target is None else step._replace(target=begins[step.target]) for step in steps
+    ]
     return tuple(steps)
+
+
+_JUMPING = frozenset({*dis.hasjrel, *dis.hasjabs})
+
+
+def _join_super(steps, instruction, code):
+    """Join the last steps to one if together they push an attribute of ``super()``."""
+    name = instruction.opname
+    if name == "LOAD_SUPER_ATTR":
+        attribute, called = instruction.argval, []
+        has_arguments = bool(instruction.arg & 2)
+    elif name in ("LOAD_ATTR", "LOAD_METHOD") and len(steps) > 2 and steps[-2].kind == CALL:
+        attribute, called = steps[-1].value, [steps[-2]]
+        has_arguments = steps[-2].value == 2
+        if not has_arguments and steps[-2].value != 0:
+            return
+    else:
+        return
+    pushed = 2 if has_arguments or name == "LOAD_SUPER_ATTR" else 0
+    count = 1 + pushed + len(called) + 1
+    last = steps[-count:]
+    if (
+        len(last) < count
+        or (last[0].kind, last[0].value) != (GLOBAL, "super")
+        or any(step.is_target for step in last[1:])
+    ):
+        return
+    if pushed:
+        kind, instance = last[1], last[2]
+        if instance.kind != LOAD:
+            return
+        kind, instance = (kind.kind, kind.value), instance.value
+    elif code.co_argcount and "__class__" in code.co_freevars:
+        kind, instance = (LOAD, "__class__"), code.co_varnames[0]
+    else:
+        return
+    value = SuperAttribute(kind, instance, attribute)
+    steps[-count:] = [last[0]._replace(kind=SUPER, value=value)]
+
+
+def jumps(when, value):
+    """Tell whether a step of the kind `BRANCH` jumps, given the object on top of the stack.
+
+    Parameters
+    ----------
+    when : object
+        The value of the step, which does not keep the object.
+    value : object
+        The object. Python must be able to decide whether it is true without running other code.
+
+    Returns
+    -------
+    bool
+    """
+    if when == _NONE:
+        return value is None
+    if when == _SOME:
+        return value is not None
+    return bool(value) is when
+
+
+def entries_of(steps):
+    """Return the indices of the steps that no other step leads to: the first one, and handlers."""
+    targets = {step.target for step in steps}
+    return {0} | {
+        number for number, step in enumerate(steps) if step.is_target and number not in targets
+    }
+
+
+def keeps_object(when):
+    """Tell whether a step of the kind `BRANCH` may leave the object on the stack."""
+    return when == _ANY
+
+
+def asks_for_none(when):
+    """Tell whether a step of the kind `BRANCH` compares with None only."""
+    return when in (_NONE, _SOME)
 
 
 def _parts(instruction, code):
@@ -189,10 +325,12 @@ def _parts(instruction, code):
         return [(STORE, value[0]), loads]
     if name == "STORE_FAST_STORE_FAST":
         return [(STORE, one) for one in value]
-    if name in ("STORE_FAST", "STORE_FAST_MAYBE_NULL", "DELETE_FAST"):
+    if name in ("STORE_FAST", "STORE_FAST_MAYBE_NULL"):
         return [(STORE, value)]
-    if name in ("STORE_DEREF", "DELETE_DEREF") and value not in code.co_freevars:
+    if name == "STORE_DEREF" and value not in code.co_freevars:
         return [(STORE, value)]
+    if name == "DELETE_FAST" or (name == "DELETE_DEREF" and value not in code.co_freevars):
+        return [(OTHER, None), (STORE, value)]  # takes nothing from the stack
     if name == "LOAD_GLOBAL":
         return [(GLOBAL, value)]
     if name in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -201,12 +339,30 @@ def _parts(instruction, code):
         return [(CONSTANT, value)]
     if name == "BUILD_LIST":
         return [(LIST, None)]
+    if name in ("BUILD_MAP", "BUILD_CONST_KEY_MAP"):
+        return [(DICT, None)]
+    if name == "BINARY_SUBSCR":
+        return [(ITEM, None)]
+    if name == "STORE_SUBSCR":
+        return [(SET_ITEM, None)]
     if name.startswith("INPLACE_") or (name == "BINARY_OP" and instruction.arg >= _INPLACE):
         return [(ASSIGNING, None)]
     if name == "IS_OP":
-        return [(IDENTITY, None)]
-    if name in ("COMPARE_OP", "CONTAINS_OP"):
-        return [(COMPARISON, None)]
+        return [(IDENTITY, "is not" if instruction.arg else "is")]
+    if name == "COMPARE_OP":
+        return [(COMPARISON, value)]
+    if name == "CONTAINS_OP":
+        return [(COMPARISON, "not in" if instruction.arg else "in")]
+    if name == "UNARY_NOT":
+        return [(NOT, None)]
+    if name in _CALLS:
+        return [(CALL, instruction.arg)]
+    if name in _CALLS_BY_NAME:
+        return [(CALL, None)]
+    if name in _BRANCHES:
+        return [(BRANCH, _BRANCHES[name])]
+    if name in _JUMPS:
+        return [(OTHER, None)]
     if name == "CALL_INTRINSIC_1" and instruction.arg in _INTRINSICS:
         return [(OTHER, None)]
     if name == "YIELD_VALUE" and is_generator_expression(code):
@@ -224,12 +380,21 @@ def is_generator_expression(code):
 
 def lists_made_in(code):
     """Return the local variables to which code assigns only lists that it makes itself."""
+    return _made_in(code, (LIST,))
+
+
+def containers_made_in(code):
+    """Return the local variables to which code assigns only lists and dicts that it makes."""
+    return _made_in(code, (LIST, DICT))
+
+
+def _made_in(code, kinds):
     made, others = set(), set(parameters_of(code))
     before = None
     for step in steps_of(code):
         if step.kind == STORE:
-            is_list = before is not None and before.kind == LIST and not step.is_target
-            (made if is_list else others).add(step.value)
+            is_made = before is not None and before.kind in kinds and not step.is_target
+            (made if is_made else others).add(step.value)
         before = step
     return made - others
 

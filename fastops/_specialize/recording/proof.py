@@ -1,135 +1,105 @@
 """Shows that Python code of users is pure: what recordings compare decides what it computes.
 
 A declaration says of user code that it depends only on what recordings compare, and that it changes
-nothing that outlives the call. Here the bytecode is read to show the same. The proof rests on one
-rule: every value that the code can reach is *plain* (below), and every instruction makes plain
-values of plain values.
+nothing that outlives the call but variables. Here the bytecode is read to show the same. The proof
+rests on one rule: every value that the code can reach is *plain* (below), and every instruction
+makes plain values of plain values.
 
 ==========================  =======================================================================
 Plain values                What the code can do with them
 ==========================  =======================================================================
-tensors, variables, arrays  operators, and the few attributes in `_ATTRIBUTES`
+tensors, variables, arrays  operators, and the few attributes in `plain.ATTRIBUTES`
 numbers, strings, dtypes,   the same
-shapes, None
+shapes, None, members of
+enumerations
 containers of plain values  the same; items are read but not assigned
 functions that compute      calls (`fastops._specialize.libraries.computes`)
-functions of users          calls: their code is shown to be pure when it runs
+functions of users, and     calls: their code is shown to be pure when it runs
+objects with `__call__`
 layers of Keras             calls; attributes, see below
+generators of seeds         drawing: their state is in variables
 ==========================  =======================================================================
 
 Modules, objects and classes of users, and layers hold plain values. Code may only read an attribute
-of such an *owner*, in the next instruction, so that the value is known here.
+of such an *owner*, so that the value is known here. It may give owners names, which no other
+statement binds, and pass them to `isinstance`, `getattr` and `hasattr`.
 
 The witness of a recording asks for the proof whenever user code is called in it, with its
 arguments. The guards of recordings (`fastops._specialize.guards`) compare all values that are
-looked at here, in each call. So the proof has to hold only for the values of the recorded call.
+looked at here, in each call. So the proof has to hold only for the values of the recorded call, and
+what a branch by such a value leaves out need not be pure.
 """
 
 import builtins
 import contextlib
-import functools
 import inspect
-import math
-import sys
+import operator
 import types
 import weakref
-from collections import namedtuple
-
-import numpy as np
-import tensorflow as tf
-from tensorflow.python.framework.ops import EagerTensor
-from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+from typing import NamedTuple
 
 from fastops._specialize.guards.names import upstream
-from fastops._specialize.libraries import computes, is_of_keras, is_own
+from fastops._specialize.libraries import is_own
 from fastops._specialize.recording import instructions
 from fastops._specialize.recording.instructions import (
     ASSIGNING,
     ATTRIBUTE,
+    BRANCH,
+    CALL,
     COMPARISON,
     CONSTANT,
     GLOBAL,
     IDENTITY,
+    ITEM,
     LOAD,
+    NOT,
     REFUSED,
+    SET_ITEM,
     STORE,
+    SUPER,
 )
-from fastops._specialize.signatures import COMPOSITES
-
-_NUMBERS = (bool, int, float, complex)
-_VALUES = frozenset(
-    {*_NUMBERS, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented)}
+from fastops._specialize.recording.plain import (
+    ATTRIBUTES,
+    MISSING,
+    Judge,
+    UnprovenError,
+    has_attribute,
+    has_own_identity,
+    is_called,
+    is_kind,
+    is_member,
+    is_simple,
+    item_of,
+    truth_of,
 )
-_TENSORS = (EagerTensor, ResourceVariable, tf.IndexedSlices)
-_IMMUTABLE = (tf.DType, tf.TensorShape, np.dtype, np.generic)
-_SEQUENCES = (list, tuple, frozenset)  # no sets: their order may change while they stay equal
-
-_ATTRIBUTES = frozenset(
-    {
-        *("shape", "dtype", "ndim", "ndims", "rank", "base_dtype", "as_list", "get_shape"),
-        *("is_floating", "is_integer", "is_complex", "is_bool", "num_elements"),
-        *("get", "items", "keys", "values", "value", "read_value"),
-    }
-)
-"""Attributes that code may read of a value that is computed: none of them changes anything."""
 
 _OF_LISTS = frozenset({"append", "extend", "insert", "pop", "reverse"})
 """Methods that code may call of a list that it has made itself."""
 
-_BUILTINS = frozenset(
+_OF_STRINGS = frozenset(
     {
-        *("abs", "all", "any", "bool", "callable", "complex", "dict", "divmod", "enumerate"),
-        *("filter", "float", "frozenset", "int", "isinstance", "issubclass", "len", "list", "map"),
-        *("max", "min", "pow", "range", "reversed", "round", "set", "slice", "sorted", "sum"),
-        *("tuple", "zip"),
+        *("capitalize", "count", "endswith", "find", "format", "join", "lower", "lstrip"),
+        *("partition", "replace", "rpartition", "rsplit", "rstrip", "split", "startswith"),
+        *("strip", "title", "upper"),
     }
 )
-_COMPARING = frozenset({"max", "min", "sorted"})
+"""Methods that code may call of a text that it names."""
+
+_COMPARING = (max, min, sorted)
 """Builtins that compare: see `Proof.identified`."""
 
-_CLASSES = frozenset(
-    {
-        *(tf.Tensor, tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices, tf.TensorShape, tf.DType),
-        tf.TensorSpec,
-    }
-)
-"""Classes that code may name, to ask with `isinstance`."""
+_SHAPES = frozenset({"dtype", "ndim", "rank", "shape"})
+"""Attributes whose values have no elements that a comparison could compare by identity."""
 
-_OF_LAYERS = frozenset(
-    {
-        *("bias", "built", "compute_dtype", "dtype", "embeddings", "kernel", "name"),
-        *("non_trainable_variables", "non_trainable_weights", "trainable", "trainable_variables"),
-        *("trainable_weights", "variable_dtype", "variables", "weights"),
-    }
-)
-"""Properties of Keras's layers that return plain values."""
-
-_FIELD = type(vars(namedtuple("_", "field"))["field"])
-"""The class of the field descriptors of named tuples."""
-
-_LOOKUPS = frozenset(
-    kind.__getattribute__ for kind in (object, float, int, str, tuple, types.SimpleNamespace)
-)
-"""How Python itself looks up the attributes of objects."""
-
-_CHANGING = frozenset({"time", "datetime", "os", "random", "secrets", "uuid", "socket"})
-_MISSING = object()
-_DEPTH = 8
-
-
-class UnprovenError(Exception):
-    """Code is not shown to be pure.
-
-    Parameters
-    ----------
-    what : str
-        What it does: a predicate, whose subject is the code.
-    remedy : str
-        What to write instead.
-    """
-
-    def __init__(self, what, remedy):
-        super().__init__(f"{what}: {remedy}")
+_COMPARABLE = frozenset({bool, int, float, str, type(None)})
+_COMPARISONS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 class Proof:
@@ -137,36 +107,40 @@ class Proof:
 
     Attributes
     ----------
-    mutable : bool
-        Whether the code names, or was given, an object that an operator such as ``+=`` changes.
     identified : bool
         Whether the code names a tensor. Comparisons of containers ask first whether an element is
         the same object. So they could tell a later argument from one that only has equal values.
-    assigning, comparing : str or None
-        Where an operator assigns, or containers may be compared.
+    comparing : str or None
+        Where containers may be compared.
+    assigning : str or None
+        Where an operator such as ``+=`` may change its left operand. It does so in the recorded
+        call, too, and what outlives the call is compared after it.
     functions : dict of int to callable
         The functions of libraries that the code may call, by their identity. A stand-in may run in
         the place of such a function, so the witness does not see all of them.
     """
 
     def __init__(self):
-        self.mutable = self.identified = False
+        self.identified = False
         self.functions = {}
         self.assigning = self.comparing = None
 
     def objection(self, frame):
         """Return why the code of a frame that begins is not shown to be pure; None if it is."""
-        code = frame.f_code
         reader = _ProofReader(self, frame)
         try:
             reader.read()
         except UnprovenError as error:
-            return f"{_place(code, reader.line)} {error}"
-        if self.assigning is not None and self.mutable:
-            return f"{self.assigning} may change a list or an array in place: use a + b, not a += b"
+            return f"{reader.here} {error}"
         if self.comparing is not None and self.identified:
             return f"{self.comparing} may compare containers of tensors: use tf.equal"
         return None
+
+    def blamed_for(self, changed):
+        """Return the text about a value that a call has changed, with the line that may do so."""
+        if self.assigning is None:
+            return changed
+        return f"{changed}: {self.assigning} may change a list or an array: use a + b, not a += b"
 
 
 class _Frame:
@@ -184,14 +158,14 @@ class _Frame:
 _glances: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def objection_to_class(kind):
-    """Return why the method `call` of a class cannot be shown to be pure; None if it may be.
+def objection_to_class(kind, method="call"):
+    """Return why a method of a class cannot be shown to be pure; None if it may be.
 
     The attributes of the instance are not known, so the proof itself must wait for a call.
     """
-    function = getattr(kind, "call", None)
+    function = upstream(getattr(kind, method, None))
     if type(function) is not types.FunctionType:
-        return "it has no method `call` that is written in Python"
+        return f"it has no method `{method}` that is written in Python"
     if is_own(str(function.__globals__.get("__name__"))):
         return None
     if function not in _glances:
@@ -199,27 +173,56 @@ def objection_to_class(kind):
         try:
             _glances[function] = reader.read()
         except UnprovenError as error:
-            _glances[function] = f"{_place(function.__code__, reader.line)} {error}"
+            _glances[function] = f"{reader.here} {error}"
     return _glances[function]
 
 
-def _place(code, line):
-    return f"{code.co_filename}:{line}: {code.co_name}"
+class _Pushed(NamedTuple):
+    """An object on the stack of the code.
+
+    Attributes
+    ----------
+    value : object
+        The object; `MISSING` if it is not known.
+    title : str
+        How the code writes it.
+    plain : bool
+        Whether it is plain.
+    simple : bool
+        Whether it has no elements that a comparison could compare by identity.
+    objection : UnprovenError or None
+        Why code may use it for no more than a question such as `isinstance`.
+    name : str or None
+        The name of the variable that the code has loaded.
+    """
+
+    value: object = MISSING
+    title: str = ""
+    plain: bool = True
+    simple: bool = False
+    objection: UnprovenError | None = None
+    name: str | None = None
 
 
-class _ProofReader:
+_UNKNOWN = _Pushed()
+
+
+class _ProofReader(Judge):
     """Reads the code of one call.
 
     Attributes
     ----------
-    line : int
-        The line that is being read.
+    known : dict of str to object
+        The values of parameters, of variables of outer functions, and of those local variables to
+        which the code assigns once.
+    stack : list of _Pushed
+        The objects that the last instructions have pushed.
     """
 
     def __init__(self, proof, frame):
-        self.proof, self.frame, self.code = proof, frame, frame.f_code
-        self.line = self.code.co_firstlineno
-        self.known = {}  # values of parameters and of variables of outer functions
+        super().__init__(proof, frame.f_code)
+        self.frame = frame
+        self.known, self.stack = {}, []
 
     def read(self):
         code, flags = self.code, self.code.co_flags
@@ -231,85 +234,186 @@ class _ProofReader:
             raise UnprovenError("is asynchronous", "use a plain function")
         if flags & inspect.CO_GENERATOR and not instructions.is_generator_expression(code):
             raise UnprovenError("is a generator", "return a list")
-        steps = instructions.steps_of(code)
-        stored = {step.value for step in steps if step.kind == STORE}
+        stores = [step.value for step in instructions.steps_of(code) if step.kind == STORE]
+        parameters = instructions.parameters_of(code)
         starred = instructions.starred_parameters_of(code)
         values = self.frame.f_locals
-        for name in (*instructions.parameters_of(code), *code.co_freevars):
+        for name in (*parameters, *code.co_freevars):
             if name == ".0" or name not in values:  # the iterator of a comprehension is new
                 continue
             value = values[name]
             if name in starred:  # a new tuple or dict, which the function may change
                 value = tuple(value.values() if isinstance(value, dict) else value)
             plain = self.judge(value, f"its variable {name}", named=name in code.co_freevars)
-            if name not in stored and name not in starred:
+            if name not in stores and name not in starred:
                 self.known[name] = value
             elif not plain:
                 raise UnprovenError(
                     f"binds its parameter {name} anew", "use another name for the new value"
                 )
-        self.follow(steps, instructions.lists_made_in(code))
+        self.once = {name for name in stores if stores.count(name) == 1}.difference(parameters)
+        self.lists = instructions.lists_made_in(code)
+        self.containers = instructions.containers_made_in(code)
+        self.follow(instructions.steps_of(code))
+        if self.drawing is not None and not self.has_seeds:
+            self.check_seeds(*self.drawing)
 
-    def follow(self, steps, lists):
-        """Read the steps. `owner`: the object whose attribute must be read in the next step."""
-        owner, must_read, title, simple = _MISSING, False, "", False
+    def follow(self, steps):
+        """Read the steps that may run, again if later ones lead to earlier ones."""
+        reached = instructions.entries_of(steps)
+        while True:
+            found = len(reached), len(self.known)
+            self.read_reached(steps, reached)
+            if found == (len(reached), len(self.known)):
+                return
+
+    def check_seeds(self, line, title):
+        """Check a draw by code that names no generator of seeds."""
+        self.line = line
+        raise UnprovenError(
+            f"draws by {title} without a generator", "pass it a keras.random.SeedGenerator"
+        )
+
+    def read_reached(self, steps, reached):
         before = None
-        for step in steps:
+        for number, step in enumerate(steps):
+            if number not in reached:
+                before = None
+                self.let_go()
+                continue
             self.line = step.line
-            kind, value = step.kind, step.value
-            if owner is not _MISSING and kind == ATTRIBUTE and not step.is_target:
-                title = f"{title}.{value}"
-                found = self.attribute(owner, value, title)
-            elif must_read:
-                raise UnprovenError(
-                    f"uses {title} as a value",
-                    f"use its attributes ({title}.x), each where it is needed",
-                )
-            elif kind == GLOBAL:
-                title, found = value, self.global_value(value)
-            elif kind == LOAD and value in self.known:
-                title, found = value, self.known[value]
-            elif kind == REFUSED:
-                raise UnprovenError(*value)
+            if step.is_target:
+                before = None
+                self.let_go()
+            falls, target = step.falls, step.target
+            if step.kind == BRANCH:
+                goes = self.decide(step.value)
+                falls, target = goes is not True, None if goes is False else target
             else:
-                if kind == ATTRIBUTE:
-                    self.check_attribute(value, before, step, lists)
-                elif kind == IDENTITY:
-                    self.check_identity(before, step)
-                elif kind == COMPARISON and not (simple and not step.is_target):
-                    self.proof.comparing = _place(self.code, step.line)
-                elif kind == ASSIGNING:
-                    self.proof.assigning = _place(self.code, step.line)
-                simple = (kind == CONSTANT and not isinstance(value, (tuple, frozenset))) or (
-                    kind == ATTRIBUTE and value in ("dtype", "ndim", "rank", "shape")
-                )
-                before, owner, must_read = step, _MISSING, False
-                continue
-            before, owner, must_read, simple = step, _MISSING, False, False
-            if found is _MISSING:  # plain, but unknown
-                continue
-            must_read = not self.judge(found, title, named=kind != LOAD)
-            if must_read or _is_layer(found):
-                owner = found
-            simple = _is_simple(found)
-        if must_read:
-            raise UnprovenError(f"uses {title} as a value", "use its attributes")
+                self.take(step, before)
+            before = step
+            if falls:
+                reached.add(number + 1)
+            if target is not None:
+                reached.add(target)
+
+    def take(self, step, before):
+        """Read a step that is not a branch."""
+        kind, value = step.kind, step.value
+        if kind == ATTRIBUTE:
+            self.read_attribute(value, before)
+        elif kind == GLOBAL:
+            self.push(self.global_value(value), value, named=True)
+        elif kind == LOAD:
+            self.push(self.known.get(value, MISSING), value, named=False)
+            self.stack[-1] = self.stack[-1]._replace(name=value)
+        elif kind == CONSTANT:
+            simple = not isinstance(value, (tuple, frozenset))
+            self.stack.append(_Pushed(value, "a constant", simple=simple))
+        elif kind == STORE:
+            self.store(value)
+        elif kind == ITEM:
+            key, container = self.pop(), self.pop()
+            self.use(key)
+            self.use(container)
+            title = f"{container.title}[{key.value!r}]"
+            self.push(item_of(container.value, key.value), title, named=False)
+        elif kind == SET_ITEM:
+            self.set_item()
+        elif kind == CALL:
+            self.call(value)
+        elif kind == SUPER:
+            self.read_super(value)
+        elif kind == NOT:
+            truth = truth_of(self.pop().value)
+            self.answer(MISSING if truth is None else not truth)
+        elif kind == IDENTITY:
+            self.identify(value)
+        elif kind == COMPARISON:
+            self.compare(value)
+        elif kind == REFUSED:
+            raise UnprovenError(*value)
+        else:
+            self.let_go()
+            if kind == ASSIGNING:
+                self.proof.assigning = self.here
+
+    # -----------------------------------------------------------------------------------------
+    # The stack
+    # -----------------------------------------------------------------------------------------
+
+    def push(self, value, title, named):
+        """Push an object that the code names."""
+        if value is MISSING:
+            self.stack.append(_UNKNOWN)
+            return
+        plain, objection = False, None
+        try:
+            plain = self.judge(value, title, named)
+        except UnprovenError as error:
+            if not (isinstance(value, type) or value is getattr or value is hasattr):
+                raise
+            objection = error
+        self.stack.append(_Pushed(value, title, plain, is_simple(value), objection))
+
+    def pop(self):
+        """Return what the last instruction has pushed."""
+        return self.stack.pop() if self.stack else _UNKNOWN
+
+    def answer(self, value):
+        """Push the answer to a question, such as a comparison."""
+        self.stack.append(_Pushed(value, "an answer", simple=True))
+
+    def let_go(self):
+        """Forget the stack: code may use all objects there as values."""
+        for pushed in self.stack:
+            self.use(pushed)
+            if any(pushed.value is function for function in _COMPARING):
+                self.proof.comparing = self.here
+        self.stack.clear()
+
+    def use(self, pushed):
+        """Check that code may use an object as a value."""
+        if pushed.objection is not None:
+            raise pushed.objection
+        if not pushed.plain:
+            title = pushed.title
+            raise UnprovenError(
+                f"uses {title} as a value",
+                f"use its attributes ({title}.x), each where it is needed",
+            )
+
+    # -----------------------------------------------------------------------------------------
+    # Steps
+    # -----------------------------------------------------------------------------------------
 
     def global_value(self, name):
         names = self.frame.f_globals
         if name in names:
             return names[name]
-        return vars(builtins).get(name, _MISSING)  # if it is missing, the code raises NameError
+        return vars(builtins).get(name, MISSING)  # if it is missing, the code raises NameError
 
-    def check_attribute(self, name, before, step, lists):
-        if name in _ATTRIBUTES:
+    def read_attribute(self, name, before):
+        owner = self.pop()
+        if owner.objection is not None:
+            raise owner.objection
+        if owner.value is not MISSING and (not owner.plain or is_owner(owner.value)):
+            title = f"{owner.title}.{name}"
+            self.push(self.attribute(owner.value, name, title), title, named=True)
+            return
+        if not (type(owner.value) is str and name in _OF_STRINGS):
+            self.check_attribute(name, before)
+        self.stack.append(_Pushed(simple=name in _SHAPES))
+
+    def check_attribute(self, name, before):
+        """Check that code may read an attribute of a value that is not known."""
+        if name in ATTRIBUTES:
             return
         if (
             name in _OF_LISTS
             and before is not None
             and before.kind == LOAD
-            and before.value in lists
-            and not step.is_target
+            and before.value in self.lists
         ):
             return
         remedy = "use a function of TensorFlow or Keras"
@@ -317,282 +421,159 @@ class _ProofReader:
             remedy = "append only to a list that the function makes itself by []"
         elif name in ("numpy", "item", "tolist"):
             remedy = "compute with functions of TensorFlow"
-        elif name.startswith("assign"):
-            remedy = "assign in a layer that is declared with fastops.keras.replayable"
         for other in instructions.steps_of(self.code):
-            if other.kind == REFUSED and other.line == step.line:  # as in layer.count += 1
+            if other.kind == REFUSED and other.line == self.line:  # as in layer.count += 1
                 raise UnprovenError(*other.value)
         raise UnprovenError(f"uses the attribute {name} of a value", remedy)
 
-    def check_identity(self, before, step):
+    def read_super(self, step):
+        source, name = step.kind
+        kind = self.known.get(name, MISSING) if source == LOAD else self.global_value(name)
+        instance = self.known.get(step.instance, MISSING)
         if (
-            step.is_target
-            or before is None
-            or before.kind != CONSTANT
-            or not (before.value is None or before.value is Ellipsis or type(before.value) is bool)
+            self.global_value("super") is not super
+            or not isinstance(kind, type)
+            or instance is MISSING
+            or isinstance(instance, type)
         ):
-            raise UnprovenError("compares with `is`", "compare with ==, or with None")
+            raise UnprovenError("calls super with other arguments", "use super()")
+        found = self.attribute_of_super(kind, instance, step.name)
+        self.push(found, f"super().{step.name}", named=True)
 
-    def attribute(self, owner, name, title):
-        """Return the value of an attribute of an owner; `_MISSING` if it is plain but unknown."""
-        kind = owner if isinstance(owner, type) else type(owner)
-        if isinstance(owner, types.ModuleType):
-            if (
-                name not in vars(owner)
-                or kind.__getattribute__ is not types.ModuleType.__getattribute__
-                or (kind is not types.ModuleType and hasattr(kind, name))
-            ):
-                raise UnprovenError(f"uses {title}, which is made when it is read", "import it")
-            return vars(owner)[name]
-        if hasattr(kind, "__getattr__") or kind.__getattribute__ not in _LOOKUPS:
-            raise UnprovenError(f"uses {title}, which Python code looks up", "use a global")
-        found = base = _MISSING
-        for base in kind.__mro__:
-            if name in vars(base):
-                found = upstream_or_self(vars(base)[name])
-                break
-        own = base is not _MISSING and is_own(base.__module__)
-        if isinstance(found, property):
-            if owner is kind:
-                raise UnprovenError(f"uses the property {title} of a class", "use an instance")
-            if own and not (is_of_keras(base.__module__) and name in _OF_LAYERS):
-                raise UnprovenError(f"reads the property {title}", "use another attribute")
-            return _MISSING  # code of a user is shown to be pure when it runs
-        if type(found) is _FIELD:
-            return found.__get__(owner, kind) if owner is not kind else _MISSING
-        if hasattr(type(found), "__set__") or hasattr(type(found), "__delete__"):
-            raise UnprovenError(f"uses {title}, which is a descriptor", "use an attribute")
-        if owner is not kind:
-            held = _dict_of(owner)
-            if name in held:
-                return held[name]
-        if found is _MISSING:
-            raise UnprovenError(f"uses {title}, which does not exist", "set it before")
-        if isinstance(found, (staticmethod, classmethod)):
-            found = found.__func__
-        elif type(found) is types.FunctionType and own:
-            if not (is_of_keras(base.__module__) and name == "call"):
-                raise UnprovenError(f"calls {title}", "use a function of TensorFlow or Keras")
-            return _MISSING
-        elif hasattr(type(found), "__get__") and type(found) is not types.FunctionType:
-            raise UnprovenError(f"uses {title}, which is a descriptor", "use an attribute")
-        return found
+    def store(self, name):
+        pushed = self.pop()
+        if pushed.value is not MISSING and name in self.once and pushed.objection is None:
+            self.known[name] = pushed.value
+        else:
+            self.use(pushed)
 
-    # -----------------------------------------------------------------------------------------
-    # Values
-    # -----------------------------------------------------------------------------------------
-
-    def judge(self, value, title, named=True, depth=_DEPTH):
-        """Tell whether a value is plain. Code may only read attributes of a value that is not.
-
-        Raises
-        ------
-        UnprovenError
-            If code may not use the value at all.
-        """
-        kind = type(value)
-        if kind in _VALUES or _is_immutable(value):
-            if named and isinstance(value, (float, complex, np.inexact)):
-                self.proof.identified |= bool(value != value)
-            return True
-        if (
-            (isinstance(value, _TENSORS) and is_own(kind.__module__))
-            or kind in COMPOSITES
-            or _is_variable_of_keras(kind)
-        ):
-            self.proof.identified |= named
-            return True
-        if kind is np.ndarray:
-            self.proof.mutable = True
-            return not value.dtype.hasobject or self.refuse(value, title)
-        if kind in _SEQUENCES or kind is dict or _is_tracked(kind):
-            self.judge_container(value, title, named, depth)
-            return True
-        if isinstance(value, (types.ModuleType, type)) and value not in _CLASSES:
-            return self.judge_class(value, title)
-        if kind is types.BuiltinFunctionType and value is vars(builtins).get(value.__name__):
-            return self.judge_builtin(value, title)
-        if callable(value):
-            return self.judge_callable(value, title, named, depth)
-        return self.judge_object(value, title)
-
-    def judge_container(self, value, title, named, depth):
-        self.proof.mutable |= type(value) not in (tuple, frozenset)
-        if depth == 0:
-            raise UnprovenError(f"uses {title}, which is nested too deeply", "use less nesting")
-        items = value
-        if isinstance(value, dict):
-            items = list(value.values())
-            for name in value:
-                if type(name) not in _VALUES:
-                    raise UnprovenError(f"uses {title}, whose keys are objects", "use strings")
-        for item in items:
-            if not self.judge(item, f"an item of {title}", named, depth - 1):
-                self.refuse(item, f"an item of {title}")
-
-    def judge_class(self, value, title):
-        """Judge a module or a class."""
-        if isinstance(value, types.ModuleType):
-            return False
-        if value is vars(builtins).get(value.__name__):
-            return self.judge_builtin(value, title)
-        if value is functools.partial or (
-            issubclass(value, np.generic) and value.__module__ == "numpy"
-        ):
-            return True
-        if type(value) is type and not is_own(value.__module__):
-            return False
-        return self.refuse(value, title)
-
-    def judge_builtin(self, value, title):
-        name = value.__name__
-        if isinstance(value, type) and issubclass(value, BaseException):
-            return True
-        if name in _COMPARING:
-            self.proof.comparing = _place(self.code, self.line)
-        return name in _BUILTINS or self.refuse(value, title)
-
-    def judge_callable(self, value, title, named, depth):
-        value = upstream(value)
-        kind = type(value)
-        if kind is types.FunctionType:
-            if not _ATTRIBUTES.isdisjoint(vars(value)):
-                self.refuse(value, title)
-            if not is_own(str(value.__globals__.get("__name__"))):
-                return True  # its code is shown to be pure when it runs
-            if not self.is_known(value):
-                self.refuse(value, title)
-            self.proof.functions[id(value)] = value
-            return True
-        if kind is types.MethodType:
-            function = value.__func__
-            if (
-                type(function) is types.FunctionType
-                and _ATTRIBUTES.isdisjoint(vars(function))
-                and not is_own(str(function.__globals__.get("__name__")))
-            ):
-                return True
-            return self.refuse(value, title)
-        if kind is functools.partial:
-            if vars(value):
-                self.refuse(value, title)
-            for part in (value.func, value.args, value.keywords):
-                if not self.judge(part, f"a part of {title}", named, depth - 1):
-                    self.refuse(part, f"a part of {title}")
-            return True
-        if kind is types.BuiltinFunctionType:
-            known = getattr(math, value.__name__, None) is value
-            return known or self.refuse(value, title)
-        if kind is np.ufunc:
-            if getattr(np, value.__name__, None) is not value:
-                self.refuse(value, title)
-            self.proof.assigning = _place(self.code, self.line)  # it may have `out`
-            return True
-        if value in _CLASSES if isinstance(value, type) else _is_layer(value):
-            return True
-        return self.judge_object(value, title)
-
-    def is_known(self, function):
-        module = sys.modules.get(str(function.__module__))
-        there = vars(module).get(function.__name__) if module is not None else None
-        return computes(function) and upstream(there) is function
-
-    def judge_object(self, value, title):
-        """Judge an object of which code may read attributes only."""
-        kind = type(value)
-        if kind is types.SimpleNamespace:
-            return False
-        if type(kind) is not type or is_own(kind.__module__) or kind.__module__ == "builtins":
-            return self.refuse(value, title)
-        if kind.__flags__ & _HEAP_TYPE == 0:  # written in C
-            return self.refuse(value, title)
-        return False
-
-    def refuse(self, value, title):
-        """Raise `UnprovenError` for a value that code may not use."""
-        module = str(getattr(value, "__module__", None) or "")
-        package = module.partition(".")[0]
-        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-        if name is None:
-            kind = type(value)
+    def set_item(self):
+        key, container = self.pop(), self.pop()
+        self.use(key)
+        self.let_go()
+        if container.name not in self.containers:
             raise UnprovenError(
-                f"uses {title}, an object of the class {kind.__module__}.{kind.__qualname__}",
-                "use numbers, tensors, variables, and lists of these",
+                "assigns to an item",
+                "make a new tensor, or make the list or dict in this function by [] or {}",
             )
-        if package == "builtins" or module == "":
-            raise UnprovenError(f"uses {name}", "do this outside of the function")
-        if package in _CHANGING or module.startswith("numpy.random") or "random" in module:
-            raise UnprovenError(
-                f"uses {title}, whose result changes from call to call", "pass it as an argument"
-            )
-        raise UnprovenError(
-            f"uses {title} ({module}.{name}), of which fastops does not know that it only computes",
-            "use a function of TensorFlow or Keras",
-        )
+
+    def call(self, count):
+        """Read a call with a number of positional arguments; None: it has others."""
+        if count is None or len(self.stack) <= count:
+            self.let_go()
+            return
+        callee = self.stack[-count - 1].value
+        given = self.stack[len(self.stack) - count :]
+        if callee is isinstance and count == 2:
+            self.leave_question(count, is_kind(given[0].value, given[1].value))
+        elif (callee is min or callee is max) and all(pushed.simple for pushed in given):
+            self.leave_question(count, MISSING)
+        elif callee is len and count == 1:
+            self.use(given[0])
+            value = given[0].value
+            known = type(value) in (list, tuple, dict)
+            self.leave_question(count, len(value) if known else MISSING)
+        elif callee is hasattr and count == 2:
+            self.leave_question(count, has_attribute(given[0].value, given[1].value))
+        elif callee is getattr and count in (2, 3):
+            self.get_attribute(given)
+        else:
+            self.let_go()
+
+    def leave_question(self, count, answer):
+        """Replace a function and its arguments by the answer."""
+        del self.stack[len(self.stack) - count - 1 :]
+        self.answer(answer)
+
+    def get_attribute(self, given):
+        owner, name = given[0], given[1].value
+        if type(name) is not str or owner.value is MISSING:
+            raise UnprovenError("uses getattr with a name that is not constant", "use a dict")
+        title = f"{owner.title}.{name}"
+        if len(given) == 3:
+            there = has_attribute(owner.value, name)
+            if there is MISSING:
+                raise UnprovenError(f"asks for {title}, which may be missing", f"use {title}")
+            if not there:
+                default = given[2]
+                del self.stack[-4:]
+                self.stack.append(default)
+                return
+        found = self.attribute(owner.value, name, title)
+        del self.stack[-len(given) - 1 :]
+        self.push(found, title, named=True)
+
+    def identify(self, operation):
+        """Read `is` or `is not`."""
+        right, left = self.pop(), self.pop()
+        value = right.value
+        if value is None or value is Ellipsis or type(value) is bool or is_member(value):
+            known = left.value is not MISSING
+        else:
+            known = has_own_identity(value) and has_own_identity(left.value)
+            if not known:
+                raise UnprovenError("compares with `is`", "compare with ==, or with None")
+        self.answer((left.value is value) is (operation == "is") if known else MISSING)
+
+    def compare(self, operation):
+        right, left = self.pop(), self.pop()
+        self.use(left)
+        self.use(right)
+        if not (right.simple or (left.simple and operation in _COMPARISONS)):
+            self.proof.comparing = self.here
+        answer = MISSING
+        if {type(left.value), type(right.value)} <= _COMPARABLE and operation in _COMPARISONS:
+            with contextlib.suppress(TypeError):
+                answer = _COMPARISONS[operation](left.value, right.value)
+        elif type(right.value) is tuple and operation in ("in", "not in"):
+            if {type(left.value), *map(type, right.value)} <= _COMPARABLE:
+                answer = (left.value in right.value) is (operation == "in")
+        elif is_member(left.value) and is_member(right.value) and operation in ("==", "!="):
+            answer = (left.value is right.value) is (operation == "==")
+        self.answer(answer)
+
+    def decide(self, when):
+        """Return whether a branch jumps; None if it may do either."""
+        pushed = self.pop()
+        if instructions.keeps_object(when):
+            self.use(pushed)
+        if instructions.keeps_object(when) or pushed.value is MISSING:
+            self.let_go()
+            return None
+        value = pushed.value
+        if not instructions.asks_for_none(when):
+            value = truth_of(value)
+            if value is None:
+                self.let_go()
+                return None
+        return instructions.jumps(when, value)
+
+
+def is_owner(value):
+    """Tell whether the attributes of a plain value are known."""
+    return is_member(value) or is_called(value)
 
 
 class _Glance(_ProofReader):
-    """Reads code whose arguments are not known."""
+    """Reads code whose arguments are not known, until they decide what runs."""
 
-    def check_attribute(self, name, before, step, lists):
+    def check_attribute(self, name, before):
         return
 
+    def read_super(self, step):
+        self.let_go()
 
-_HEAP_TYPE = 1 << 9
+    def get_attribute(self, given):
+        self.stack[:] = [_UNKNOWN]
 
+    def identify(self, operation):
+        self.stack[:] = [_UNKNOWN]
 
-def upstream_or_self(value):
-    """Return the original of a stand-in in a class; any other value itself."""
-    return value if isinstance(value, (property, staticmethod, classmethod)) else upstream(value)
+    def check_seeds(self, line, title):
+        return
 
-
-def _dict_of(value):
-    try:
-        held = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return held if type(held) is dict else {}
-
-
-def _is_variable_of_keras(kind):
-    return is_of_keras(kind.__module__) and any(
-        base.__module__ == "keras.src.backend.common.variables" for base in kind.__mro__
-    )
-
-
-def _is_tracked(kind):
-    """Tell whether a class is a container that Keras or TensorFlow makes of an attribute."""
-    return issubclass(kind, (list, dict)) and kind.__module__ in (
-        "keras.src.utils.tracking",
-        "tensorflow.python.trackable.data_structures",
-    )
-
-
-def _is_layer(value):
-    """Tell whether a value is a layer, loss or metric, whose call is Keras's code."""
-    kind = type(value)
-    if _CALLED.isdisjoint(f"{base.__module__}.{base.__name__}" for base in kind.__mro__):
-        return False
-    held = _dict_of(value)
-    return all(type(held[name]) in _VALUES for name in _ATTRIBUTES & held.keys()) and all(
-        base is object or is_own(base.__module__) or _ATTRIBUTES.isdisjoint(vars(base))
-        for base in kind.__mro__
-    )
-
-
-_CALLED = frozenset(
-    {
-        *("keras.src.layers.layer.Layer", "keras.src.losses.loss.Loss"),
-        "keras.src.metrics.metric.Metric",
-    }
-)
-"""Classes of Keras that define how objects are called."""
-
-
-def _is_immutable(value):
-    return isinstance(value, _IMMUTABLE) and not isinstance(value, np.void)
-
-
-def _is_simple(value):
-    """Tell whether a value has no elements that a comparison could compare by identity."""
-    return type(value) in _VALUES or isinstance(value, (*_TENSORS, *_IMMUTABLE, np.ndarray))
+    def follow(self, steps):
+        first = next(
+            (number for number, step in enumerate(steps) if step.kind == BRANCH), len(steps)
+        )
+        self.read_reached(steps[:first], instructions.entries_of(steps))

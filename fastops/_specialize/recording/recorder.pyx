@@ -172,16 +172,11 @@ cdef class Recorder(Observer):
         if warn is None:
             self.said = True
             return
-        note = _warned(args, kwargs, frame)
-        events, witness = len(self.events), sys.getprofile()
-        # The code that shows a warning is not part of the call, unless it runs ops.
-        if type(witness) is Witness:
-            witness.paused = True
+        note, events = _warned(args, kwargs, frame), len(self.events)
         try:
-            return warn(*args, **kwargs)
+            # The code that shows a warning is not part of the call, unless it runs ops.
+            return _unwitnessed(warn, args, kwargs)
         finally:
-            if type(witness) is Witness:
-                witness.paused = False
             if note is None or len(self.events) != events or not _may_issue([note]):
                 self.said = True
             else:
@@ -190,7 +185,21 @@ cdef class Recorder(Observer):
     def _customizing(self):
         self.custom = True
 
-    def _seeded(self, op_seed, seeds):
+    def _seeded(self, get_seed, op_seed):
         cdef Seeded event = Seeded.__new__(Seeded)
+        seeds = _unwitnessed(get_seed, (op_seed,), {})  # replays make seeds in the same way
         event.op_seed, event.seeds = op_seed, tuple(seeds)
         self.events.append(event)
+        return seeds
+
+
+cdef object _unwitnessed(function, args, kwargs):
+    """Call a function that is not part of the recorded call."""
+    witness = sys.getprofile()
+    if type(witness) is not Witness:
+        return function(*args, **kwargs)
+    witness.paused = True
+    try:
+        return function(*args, **kwargs)
+    finally:
+        witness.paused = False

@@ -292,6 +292,24 @@ class Held:
     tables: dict
 
 
+class Drawn:
+    """What random ops have drawn in a recorded call. All are equal: later calls draw anew.
+
+    Attributes
+    ----------
+    outputs : list of list
+        For each random op, in the order of the steps, the tensors that it made.
+    """
+
+    __hash__ = None
+
+    def __init__(self):
+        self.outputs = []
+
+    def __eq__(self, other):
+        return isinstance(other, Drawn)
+
+
 @dataclass
 class Recording:
     """The ops that calls of one signature run.
@@ -311,6 +329,8 @@ class Recording:
         instead of each tensor.
     custom : bool
         Whether the call has a custom gradient. Then it is not replayed while a tape records.
+    drawn : Drawn
+        What the random ops have drawn.
     taped : Recording or None
         The recording to replay while a tape records, if it is different. It includes ops whose
         outputs are constants, since the tape adds up gradients in an order that depends on all ops
@@ -324,6 +344,7 @@ class Recording:
     steps: list
     result: object
     custom: bool
+    drawn: object
     taped: object = None
 
 
@@ -402,6 +423,7 @@ class _Maker:
         self.checks = []
         self.steps = []
         self.seeded = []  # seeds that no op has used yet
+        self.drawn = Drawn()
         self.lasts = False  # whether an op had an effect: the call cannot be made again
         self.only_host = len(context().list_logical_devices()) == 1
 
@@ -450,6 +472,7 @@ class _Maker:
             steps,
             result,
             self.custom,
+            self.drawn,
         )
 
     def ran(self, event, last):
@@ -516,6 +539,8 @@ class _Maker:
         for tensor in event.outputs:
             self.add(tensor)
         step.outputs = range(first, len(self.tensors))
+        if seed is not None:
+            self.drawn.outputs.append(event.outputs)
         # The sizes of the last op's outputs are free if values decide them: no code of the function
         # reads them. The value of a variable is an exception: code may have read its rank, and
         # decided that nothing more is to be done.

@@ -382,7 +382,8 @@ def test_the_reason_names_the_line():
 def test_a_declaration_after_the_code_was_refused():
     class Late(keras.Layer):
         def call(self, x):
-            return x * float("".join(["2", ".0"]))
+            with tf.name_scope("scope"):
+                return x * 2.0
 
     layer = Late()
     with fastops.accelerated():

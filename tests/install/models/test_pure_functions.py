@@ -14,7 +14,7 @@ from guards import pure, settings
 from hypothesis import given as given_values
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from install.models.keras_programs import CALLS, compare, floats, outcome, probe, told
+from install.models.keras_programs import CALLS, compare, floats, outcome, plain, probe, told
 from keras import layers as L  # noqa: N812
 from support import python
 
@@ -494,10 +494,6 @@ def draws_by_numpy(x):
     return x * np.random.rand()  # noqa: NPY002
 
 
-def draws_by_tensorflow(x):
-    return x * tf.random.uniform([4])
-
-
 def draws_by_keras(x):
     return x * keras.random.uniform([4])
 
@@ -547,11 +543,6 @@ def nonlocal_counter():
         return x * float(count)
 
     return counter
-
-
-def assigns_to_a_variable(x):
-    pure.VARIABLE.assign_add(tf.ones(4))
-    return x
 
 
 def reads_by_numpy(x):
@@ -604,7 +595,7 @@ def identifies(x):
 
 
 def gets_any_attribute(x):
-    return x * getattr(pure, "FACTOR")  # noqa: B009
+    return x * getattr(pure, "FACTOR" + "S"[: ROWS - 3])
 
 
 def reads_an_attribute_of_a_tensor(x):
@@ -661,11 +652,11 @@ def sets_the_seed(x):
 
 def refused_functions():
     names = """
-        prints asks_the_time asks_the_system draws draws_by_numpy draws_by_tensorflow draws_by_keras
+        prints asks_the_time asks_the_system draws draws_by_numpy draws_by_keras
         appends assigns_a_global assigns_an_item adds_in_place adds_in_place_by_a_call
-        writes_by_a_function_of_numpy assigns_to_a_variable reads_by_numpy computes_by_numpy handles
-        opens_a_scope imports takes_from_an_iterator uses_a_generator compares_by_identity
-        identifies gets_any_attribute reads_an_attribute_of_a_tensor calls_a_traced_function
+        writes_by_a_function_of_numpy reads_by_numpy computes_by_numpy handles opens_a_scope imports
+        takes_from_an_iterator uses_a_generator compares_by_identity identifies gets_any_attribute
+        reads_an_attribute_of_a_tensor calls_a_traced_function
         calls_a_stateful_method passes_an_object_on prints_by_tensorflow sets_the_seed counting
         counts
     """
@@ -709,6 +700,58 @@ def reset():
     pure.CONFIG.scale = 2.0
     pure.VARIABLE.assign([1.0, 2.0, 3.0, 4.0])
     REFUSED["a counter in a closure"].__closure__[0].cell_contents = 0
+
+
+def draws_by_tensorflow(x):
+    return x * tf.random.uniform([4]) + tf.random.normal([4], seed=3)
+
+
+def drops(x):
+    return tf.nn.dropout(x, 0.5) * tf.random.stateless_uniform([4], seed=[1, 2])
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("function", [draws_by_tensorflow, drops])
+def test_draws_are_replayed(function, seed):
+    """Each call draws anew, with the seeds that TensorFlow would give it."""
+
+    def program():
+        layer = L.Lambda(function)
+        probe(layer)
+        tf.random.set_seed(1 if seed is None else seed)
+        for number in range(3 * CALLS):
+            yield layer(X)
+            if number == 2 * CALLS:
+                tf.random.set_seed(7)
+
+    compare(program)
+
+
+def test_draws_differ_from_call_to_call():
+    layer = L.Lambda(draws_by_tensorflow)
+    with fastops.accelerated():
+        values = {plain(layer(X))[2] for _ in range(2 * CALLS)}
+        assert told(layer)["replayed"]
+    assert len(values) == 2 * CALLS
+
+
+def assigns_to_a_variable(x):
+    pure.VARIABLE.assign_add(tf.ones(4))
+    return x * pure.VARIABLE
+
+
+def test_assignments_are_replayed():
+    def program():
+        pure.VARIABLE.assign([1.0, 2.0, 3.0, 4.0])
+        layer = L.Lambda(assigns_to_a_variable)
+        probe(layer)
+        for _ in range(2 * CALLS):
+            yield layer(X), pure.VARIABLE
+        pure.VARIABLE.assign([1.0, 2.0, 3.0, 4.0])
+        yield layer(X), pure.VARIABLE
+
+    compare(program)
+    pure.VARIABLE.assign([1.0, 2.0, 3.0, 4.0])
 
 
 def test_the_reason_has_the_line_and_a_remedy():

@@ -1,0 +1,533 @@
+"""Tells which values are plain: those of which code that only computes makes plain values again.
+
+`proof` has the table of plain values, and says how they are used.
+"""
+
+import abc
+import builtins
+import enum
+import functools
+import math
+import sys
+import types
+from collections import namedtuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+from tensorflow.python.trackable import data_structures
+
+from fastops._specialize.guards.names import upstream
+from fastops._specialize.libraries import computes, draws, is_of_keras, is_own
+from fastops._specialize.signatures import COMPOSITES
+
+_NUMBERS = (bool, int, float, complex)
+VALUES = frozenset(
+    {*_NUMBERS, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented)}
+)
+"""Classes whose instances never change and have no attributes of their own."""
+_TENSORS = (EagerTensor, ResourceVariable, tf.IndexedSlices)
+_IMMUTABLE = (tf.DType, tf.TensorShape, np.dtype, np.generic)
+_SEQUENCES = (list, tuple, frozenset)  # no sets: their order may change while they stay equal
+_WRAPPERS = (data_structures._DictWrapper, data_structures._TupleWrapper)
+
+ATTRIBUTES = frozenset(
+    {
+        *("shape", "dtype", "ndim", "ndims", "rank", "base_dtype", "as_list", "get_shape"),
+        *("is_floating", "is_integer", "is_complex", "is_bool", "num_elements"),
+        *("get", "items", "keys", "values", "value", "read_value"),
+        *("assign", "assign_add", "assign_sub"),
+    }
+)
+"""Attributes that code may read of a value that is computed. They change nothing but variables, and
+assignments to variables are ops, which recordings note."""
+
+_BUILTINS = frozenset(
+    {
+        *("abs", "all", "any", "bool", "callable", "complex", "dict", "divmod", "enumerate"),
+        *("filter", "float", "frozenset", "int", "isinstance", "issubclass", "len", "list", "map"),
+        *("max", "min", "pow", "range", "reversed", "round", "set", "slice", "sorted", "sum"),
+        *("tuple", "zip"),
+    }
+)
+CLASSES = frozenset(
+    {
+        *(tf.Tensor, tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices, tf.TensorShape, tf.DType),
+        tf.TensorSpec,
+    }
+)
+"""Classes that code may name, to ask with `isinstance`."""
+
+_OF_LAYERS = frozenset(
+    {
+        *("bias", "built", "compute_dtype", "dtype", "embeddings", "kernel", "layers", "name"),
+        *("non_trainable_variables", "non_trainable_weights", "trainable", "trainable_variables"),
+        *("trainable_weights", "variable_dtype", "variables", "weights"),
+    }
+)
+"""Properties of Keras's layers and of modules that return plain values."""
+
+_METHODS = frozenset({"__call__", "call", "reset_state", "result", "update_state"})
+"""Methods of Keras's objects that only compute, and assign to variables."""
+
+_FIELD = type(vars(namedtuple("_", "field"))["field"])
+"""The class of the field descriptors of named tuples."""
+
+_LOOKUPS = frozenset(
+    kind.__getattribute__ for kind in (object, float, int, str, tuple, types.SimpleNamespace)
+)
+"""How Python itself looks up the attributes of objects."""
+
+_CHANGING = frozenset({"time", "datetime", "os", "random", "secrets", "uuid", "socket"})
+MISSING = object()
+"""Stands for a value that is plain, but not known."""
+_DEPTH = 8
+
+
+class UnprovenError(Exception):
+    """Code is not shown to be pure.
+
+    Parameters
+    ----------
+    what : str
+        What it does: a predicate, whose subject is the code.
+    remedy : str
+        What to write instead.
+    """
+
+    def __init__(self, what, remedy):
+        super().__init__(f"{what}: {remedy}")
+
+
+def place(code, line):
+    """Return the place of a line of code, as text."""
+    return f"{code.co_filename}:{line}: {code.co_name}"
+
+
+class Judge:
+    """Judges the values of which the code of one call makes others.
+
+    Parameters
+    ----------
+    proof : Proof
+        The proof that the code is a part of.
+    code : types.CodeType
+        The code.
+
+    Attributes
+    ----------
+    line : int
+        The line that is being read.
+    drawing : tuple or None
+        The line where the code names a function that draws, and how it writes the function.
+    has_seeds : bool
+        Whether the code names a generator of seeds.
+    """
+
+    def __init__(self, proof, code):
+        self.proof, self.code, self.line = proof, code, code.co_firstlineno
+        self.drawing, self.has_seeds = None, False
+
+    @property
+    def here(self):
+        """The line that is being read, as text."""
+        return place(self.code, self.line)
+
+    # -----------------------------------------------------------------------------------------
+    # Attributes
+    # -----------------------------------------------------------------------------------------
+
+    def attribute(self, owner, name, title):
+        """Return the value of an attribute of an owner; `MISSING` if it is plain but unknown."""
+        kind = owner if isinstance(owner, type) else type(owner)
+        if isinstance(owner, types.ModuleType):
+            if (
+                name not in vars(owner)
+                or kind.__getattribute__ is not types.ModuleType.__getattribute__
+                or (kind is not types.ModuleType and hasattr(kind, name))
+            ):
+                raise UnprovenError(f"uses {title}, which is made when it is read", "import it")
+            return vars(owner)[name]
+        if isinstance(owner, enum.EnumMeta) and name in owner._member_map_:
+            return owner._member_map_[name]
+        if _has(kind, "__getattr__") or kind.__getattribute__ not in _LOOKUPS:
+            raise UnprovenError(f"uses {title}, which Python code looks up", "use a global")
+        found = base = MISSING
+        for base in kind.__mro__:
+            if name in vars(base):
+                found = upstream_or_self(vars(base)[name])
+                break
+        own = base is not MISSING and is_own(base.__module__)
+        if isinstance(owner, enum.Enum) and own and name in ("name", "value"):
+            return owner._name_ if name == "name" else owner._value_
+        if isinstance(found, property):
+            if owner is kind:
+                raise UnprovenError(f"uses the property {title} of a class", "use an instance")
+            if own and not (name in _OF_LAYERS and _has_layers(base)):
+                raise UnprovenError(f"reads the property {title}", "use another attribute")
+            return MISSING  # code of a user is shown to be pure when it runs
+        if type(found) is _FIELD:
+            return found.__get__(owner, kind) if owner is not kind else MISSING
+        if hasattr(type(found), "__set__") or hasattr(type(found), "__delete__"):
+            raise UnprovenError(f"uses {title}, which is a descriptor", "use an attribute")
+        if owner is not kind:
+            held = _dict_of(owner)
+            if name in held:
+                return held[name]
+        if found is MISSING:
+            raise UnprovenError(f"uses {title}, which does not exist", "set it before")
+        if isinstance(found, (staticmethod, classmethod)):
+            found = found.__func__
+        elif type(found) is types.FunctionType and own:
+            return self.method_of_library(base, name, title)
+        elif hasattr(type(found), "__get__") and type(found) is not types.FunctionType:
+            raise UnprovenError(f"uses {title}, which is a descriptor", "use an attribute")
+        return found
+
+    def method_of_library(self, kind, name, title):
+        """Judge a method that a class of a library defines."""
+        if not (is_of_keras(kind.__module__) and name in _METHODS):
+            raise UnprovenError(f"calls {title}", "use a function of TensorFlow or Keras")
+        return MISSING
+
+    def attribute_of_super(self, kind, instance, name):
+        """Return an attribute of `super(kind, instance)`; `MISSING` if it is plain but unknown."""
+        kinds, title = type(instance).__mro__, f"super().{name}"
+        if kind not in kinds:
+            raise UnprovenError(f"uses {title} of another class", "use super()")
+        for base in kinds[kinds.index(kind) + 1 :]:
+            if name not in vars(base):
+                continue
+            found, own = upstream_or_self(vars(base)[name]), is_own(base.__module__)
+            if type(found) in (staticmethod, classmethod) and not own:
+                return found.__func__
+            if type(found) is types.FunctionType:
+                return self.method_of_library(base, name, title) if own else found
+            if type(found) is property and not own:
+                return MISSING  # its code is shown to be pure when it runs
+            break
+        raise UnprovenError(f"uses {title}", "call a method")
+
+    # -----------------------------------------------------------------------------------------
+    # Values
+    # -----------------------------------------------------------------------------------------
+
+    def judge(self, value, title, named=True, depth=_DEPTH):
+        """Tell whether a value is plain. Code may only read attributes of a value that is not.
+
+        Raises
+        ------
+        UnprovenError
+            If code may not use the value at all.
+        """
+        kind = type(value)
+        if kind in VALUES or _is_immutable(value):
+            if named and isinstance(value, (float, complex, np.inexact)):
+                self.proof.identified |= bool(value != value)
+            return True
+        if (
+            (isinstance(value, _TENSORS) and is_own(kind.__module__))
+            or kind in COMPOSITES
+            or _is_variable_of_keras(kind)
+        ):
+            self.proof.identified |= named
+            return True
+        if kind is np.ndarray:
+            return not value.dtype.hasobject or self.refuse(value, title)
+        if kind in _WRAPPERS:
+            value, kind = value.__wrapped__, type(value.__wrapped__)
+        if kind in _SEQUENCES or kind is dict or _is_tracked(kind):
+            self.judge_container(value, title, named, depth)
+            return True
+        if isinstance(value, enum.Enum) and type(kind) is enum.EnumMeta:
+            plain = self.judge(value._value_, f"{title}.value", named, depth - 1)
+            return (plain and _has_no_attributes(value)) or self.refuse(value, title)
+        if _is_generator_of_keras(kind):
+            self.has_seeds = True
+            return True
+        if isinstance(value, (types.ModuleType, type)) and value not in CLASSES:
+            return self.judge_class(value, title)
+        if kind is types.BuiltinFunctionType and value is vars(builtins).get(value.__name__):
+            return self.judge_builtin(value, title)
+        if callable(value):
+            return self.judge_callable(value, title, named, depth)
+        return self.judge_object(value, title)
+
+    def judge_container(self, value, title, named, depth):
+        if depth == 0:
+            raise UnprovenError(f"uses {title}, which is nested too deeply", "use less nesting")
+        items = value
+        if isinstance(value, dict):
+            items = list(value.values())
+            for name in value:
+                if type(name) not in VALUES:
+                    raise UnprovenError(f"uses {title}, whose keys are objects", "use strings")
+        for item in items:
+            if not self.judge(item, f"an item of {title}", named, depth - 1):
+                self.refuse(item, f"an item of {title}")
+
+    def judge_class(self, value, title):
+        """Judge a module or a class."""
+        if isinstance(value, types.ModuleType):
+            return False
+        if value is vars(builtins).get(value.__name__):
+            return self.judge_builtin(value, title)
+        if value is functools.partial or (
+            issubclass(value, np.generic) and value.__module__ == "numpy"
+        ):
+            return True
+        if type(value) is enum.EnumMeta:
+            return False
+        if type(value) in _METACLASSES and not is_own(value.__module__):
+            return False
+        return self.refuse(value, title)
+
+    def judge_builtin(self, value, title):
+        name = value.__name__
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return True
+        return name in _BUILTINS or self.refuse(value, title)
+
+    def judge_callable(self, value, title, named, depth):
+        value = upstream(value)
+        kind = type(value)
+        if kind is types.FunctionType:
+            if not ATTRIBUTES.isdisjoint(vars(value)):
+                self.refuse(value, title)
+            if not is_own(str(value.__globals__.get("__name__"))):
+                return True  # its code is shown to be pure when it runs
+            if not self.is_known(value):
+                self.refuse(value, title)
+            self.proof.functions[id(value)] = value
+            if draws(value):
+                self.drawing = self.line, title
+            return True
+        if kind is types.MethodType:
+            function = value.__func__
+            if (
+                type(function) is types.FunctionType
+                and ATTRIBUTES.isdisjoint(vars(function))
+                and not is_own(str(function.__globals__.get("__name__")))
+            ):
+                return True
+            return self.refuse(value, title)
+        if kind is functools.partial:
+            if vars(value):
+                self.refuse(value, title)
+            for part in (value.func, value.args, value.keywords):
+                if not self.judge(part, f"a part of {title}", named, depth - 1):
+                    self.refuse(part, f"a part of {title}")
+            return True
+        if kind is types.BuiltinFunctionType:
+            known = getattr(math, value.__name__, None) is value
+            return known or self.refuse(value, title)
+        if kind is np.ufunc:
+            if getattr(np, value.__name__, None) is not value:
+                self.refuse(value, title)
+            self.proof.assigning = self.here  # it may have `out`
+            return True
+        if value in CLASSES if isinstance(value, type) else is_called(value):
+            return True
+        return self.judge_object(value, title)
+
+    def is_known(self, function):
+        module = sys.modules.get(str(function.__module__))
+        there = vars(module).get(function.__name__) if module is not None else None
+        return computes(function) and upstream(there) is function
+
+    def judge_object(self, value, title):
+        """Judge an object of which code may read attributes only."""
+        kind = type(value)
+        if kind is types.SimpleNamespace:
+            return False
+        own = is_own(kind.__module__) or kind.__module__ == "builtins"
+        if type(kind) not in _METACLASSES or own:
+            return self.refuse(value, title)
+        if kind.__flags__ & _HEAP_TYPE == 0:  # written in C
+            return self.refuse(value, title)
+        return False
+
+    def refuse(self, value, title):
+        """Raise `UnprovenError` for a value that code may not use."""
+        module = str(getattr(value, "__module__", None) or "")
+        package = module.partition(".")[0]
+        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+        if name is None:
+            kind = type(value)
+            raise UnprovenError(
+                f"uses {title}, an object of the class {kind.__module__}.{kind.__qualname__}",
+                "use numbers, tensors, variables, and lists of these",
+            )
+        if package == "builtins" or module == "":
+            raise UnprovenError(f"uses {name}", "do this outside of the function")
+        if package in _CHANGING or module.startswith("numpy.random") or "random" in module:
+            raise UnprovenError(
+                f"uses {title}, whose result changes from call to call", "pass it as an argument"
+            )
+        raise UnprovenError(
+            f"uses {title} ({module}.{name}), of which fastops does not know that it only computes",
+            "use a function of TensorFlow or Keras",
+        )
+
+
+_HEAP_TYPE = 1 << 9
+_METACLASSES = (type, abc.ABCMeta)
+
+
+def upstream_or_self(value):
+    """Return the original of a stand-in in a class; any other value itself."""
+    return value if isinstance(value, (property, staticmethod, classmethod)) else upstream(value)
+
+
+def _dict_of(value):
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return held if type(held) is dict else {}
+
+
+def _is_variable_of_keras(kind):
+    return is_of_keras(kind.__module__) and any(
+        base.__module__ == "keras.src.backend.common.variables" for base in kind.__mro__
+    )
+
+
+def _is_tracked(kind):
+    """Tell whether a class is a container that Keras or TensorFlow makes of an attribute."""
+    return issubclass(kind, (list, dict)) and kind.__module__ in (
+        "keras.src.utils.tracking",
+        "tensorflow.python.trackable.data_structures",
+    )
+
+
+def _has(kind, name):
+    """Tell whether instances of a class find a name in it."""
+    return any(name in vars(base) for base in kind.__mro__)
+
+
+def _has_layers(kind):
+    """Tell whether a class is of Keras, or is the base class of modules."""
+    return is_of_keras(kind.__module__) or kind is tf.Module
+
+
+def _is_generator_of_keras(kind):
+    """Tell whether a class is that of Keras's generators of seeds. Its state is in a variable."""
+    return kind.__name__ == "SeedGenerator" and (
+        kind.__module__ == "keras.src.random.seed_generator"
+    )
+
+
+def is_called(value):
+    """Tell whether code may call a value, and what is called is known or proven.
+
+    This is the case of layers, losses and metrics, whose call is Keras's code; and of objects
+    whose class has a method `__call__` of a user, which is shown to be pure when it runs.
+    """
+    kind = type(value)
+    return (
+        _has_call_of_users(kind)
+        or not _CALLED.isdisjoint(f"{base.__module__}.{base.__name__}" for base in kind.__mro__)
+    ) and _has_no_attributes(value)
+
+
+def _has_call_of_users(kind):
+    if type(kind) not in _METACLASSES:
+        return False
+    for base in kind.__mro__:
+        if "__call__" in vars(base):
+            found = upstream(vars(base)["__call__"])
+            return type(found) is types.FunctionType and not is_own(base.__module__)
+    return False
+
+
+def _has_no_attributes(value):
+    """Tell whether what code may read of a computed value is plain, if it is this one."""
+    kind, held = type(value), _dict_of(value)
+    return all(type(held[name]) in VALUES for name in ATTRIBUTES & held.keys()) and all(
+        base is object or is_own(base.__module__) or ATTRIBUTES.isdisjoint(vars(base))
+        for base in kind.__mro__
+    )
+
+
+_CALLED = frozenset(
+    {
+        *("keras.src.layers.layer.Layer", "keras.src.losses.loss.Loss"),
+        *("keras.src.metrics.metric.Metric", "tf_keras.src.engine.base_layer.Layer"),
+        "tf_keras.src.losses.Loss",
+    }
+)
+"""Classes of Keras and tf_keras that define how objects are called."""
+
+
+def _is_immutable(value):
+    return isinstance(value, _IMMUTABLE) and not isinstance(value, np.void)
+
+
+def is_member(value):
+    """Tell whether a value is a member of an enumeration."""
+    return isinstance(value, enum.Enum) and type(type(value)) is enum.EnumMeta
+
+
+def has_own_identity(value):
+    """Tell whether a value is a function or class: no argument of a recorded call can be one."""
+    return isinstance(value, (types.FunctionType, type))
+
+
+def is_kind(value, kinds):
+    """Return whether a value is an instance of a class; `MISSING` if this is not known."""
+    if value is MISSING or not isinstance(kinds, type) or type(kinds) not in _METACLASSES[:1]:
+        return MISSING
+    if issubclass(type(value), kinds):
+        return True
+    # An object may tell that it is of another class.
+    tells = any("__class__" in vars(base) for base in type(value).__mro__ if base is not object)
+    return MISSING if tells else False
+
+
+def has_attribute(owner, name):
+    """Return whether an object of a user has an attribute; `MISSING` if this is not known."""
+    kind = type(owner)
+    if (
+        owner is MISSING
+        or type(name) is not str
+        or isinstance(owner, (type, types.ModuleType))
+        or kind.__getattribute__ is not object.__getattribute__
+        or _has(kind, "__getattr__")
+    ):
+        return MISSING
+    found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), MISSING)
+    if hasattr(type(found), "__get__") and type(found) is not types.FunctionType:
+        return MISSING  # what a property does is not known
+    return found is not MISSING or name in _dict_of(owner)
+
+
+def item_of(container, key):
+    """Return the item of a container for a key; `MISSING` if it is not known."""
+    kind = type(container)
+    if type(key) not in (int, str) or not (
+        kind in (list, tuple, dict) or (_is_tracked(kind) and is_of_keras(kind.__module__))
+    ):
+        return MISSING
+    try:
+        return container[key]
+    except (LookupError, TypeError):  # the code raises it, too
+        return MISSING
+
+
+def truth_of(value):
+    """Return whether a value is true; None if this is not known."""
+    kind = type(value)
+    if kind in VALUES or kind in (list, tuple, dict):
+        return bool(value)
+    if value is MISSING or _has(kind, "__bool__") or _has(kind, "__len__"):
+        return None
+    return True
+
+
+def is_simple(value):
+    """Tell whether a value has no elements that a comparison could compare by identity."""
+    if type(value) in VALUES or is_member(value):
+        return True
+    return isinstance(value, (*_TENSORS, *_IMMUTABLE, np.ndarray))
