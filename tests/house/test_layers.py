@@ -173,8 +173,10 @@ def test_headers_of_declarations_include_no_other_headers():
     ]
     assert 5 < len(readers) < 30
     assert [path.name for path in readers if part_of(module_of(path)) == "_install"] == [
+        "mapped.pyx",
         "method.pyx",
         "replayed.pyx",
+        "rows.pyx",
         "traced.pyx",
     ]
 
