@@ -14,6 +14,7 @@
 #include "opdef.h"
 #include "placed.h"
 #include "plan.h"
+#include "rows.h"
 #include "runtime.h"
 #include "sequences.h"
 #include "session.h"

@@ -35,7 +35,7 @@ struct KnownClasses {
   PyTypeObject* array_scalar = nullptr;
   PyTypeObject* dtype = nullptr;
   PyTypeObject* iterator = nullptr;
-  PyTypeObject* lazy_iterator = nullptr;  // an iterator that makes its resource when it is read
+  PyTypeObject* lazy_iterator = nullptr;  // the base of iterators that make their resource late
   PyTypeObject* shape = nullptr;
   PyObject* composites = nullptr;  // a frozenset of classes defined by their attributes alone
   // A dict of classes whose methods depend on the attributes of an instance alone. The value for a
@@ -292,7 +292,10 @@ class Signature {
     }
     if (kind == known.variable) return AddVariable<Policy>(value);
     if constexpr (Policy::kTakesIterators) {
-      if (kind == known.iterator || kind == known.lazy_iterator) return AddIterator(value);
+      if (kind == known.iterator ||
+          (known.lazy_iterator != nullptr && kind->tp_base == known.lazy_iterator)) {
+        return AddIterator(value);
+      }
     }
     if constexpr (Policy::kTakesArrays) {
       if (kind == known.array || PyType_IsSubtype(kind, known.array_scalar)) {

@@ -16,7 +16,7 @@ Part                Stand-ins for
 `keras`             functions of Keras's backend, layer calls, and batches of arrays
 `models`            methods of Keras's objects, whose calls are recorded and replayed
 `variables`         methods of variables; `construction` is `tf.Variable` itself
-`datasets`          iterators of datasets; `pipelines` has the pipelines that they run
+`datasets`          iterators of datasets: `pipelines` makes them, `rows` and `mapped` elements
 `traced`            calls of traced functions (`fastops._plans`)
 ==================  ================================================================================
 
@@ -31,12 +31,14 @@ name is below it, too. The contract is in ``pyproject.toml``. From the top:
 4. `keras` and `iteration` use lowerings of `public`.
 5. `public` replays the calls that it does not lower.
 6. `calls`, `construction`, `gradients`, `helpers`, `replay` and `variables` are made of the classes
-   of level 8. `datasets` takes elements of iterators, and `pipelines` makes iterators.
-7. `traced` needs the base class alone, as do `planner` and `optionals`.
+   of level 8. `datasets` takes elements of iterators.
+7. `traced` needs the base class alone, as do `planner` and `optionals`. `pipelines` makes
+   iterators.
 8. `intercept`, with `operators`, has the classes of stand-ins that run ops. `answer` has the class
-   of those that only inspect values.
+   of those that only inspect values. `lazy` has the class of iterators that make their resource
+   late, and `rows` makes elements from rows.
 9. `lookups` makes guards. `target` is the class of patch points. `seeds` sees when TensorFlow drops
-   kernels.
+   kernels. `mapped` runs functions that pipelines map.
 10. `replacement` is the base class of stand-ins. `upstream`, `restated`, `handlers` and `dtypes`
     know the names, the code, the handlers and the dtypes of TensorFlow.
 """

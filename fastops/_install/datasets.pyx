@@ -3,7 +3,8 @@
 
 TensorFlow takes an element by the op `IteratorGetNext`, and packs its tensors in Python into the
 structure that elements have. The stand-ins run the op's kernel in the calling thread, and pack the
-tensors without Python. What the pipeline does, and in which threads, stays the same.
+tensors without Python. What the pipeline does, and in which threads, stays the same. A
+`RowIterator` (see `pipelines`) copies rows instead.
 """
 
 cimport cython
@@ -17,6 +18,7 @@ from fastops._cpp.options cimport Thread, kAuto
 from fastops._cpp.python cimport PyVectorcall_NARGS, _PyType_Lookup, call_object
 from fastops._dispatch cimport Op, in_order
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
+from fastops._install.rows cimport RowElements
 from fastops._specialize.guards.names cimport holds
 
 import sys
@@ -29,8 +31,11 @@ from tensorflow.python.framework.errors_impl import OutOfRangeError as _OutOfRan
 from tensorflow.python.framework.none_tensor import NoneTensorSpec as _NoneTensorSpec
 from tensorflow.python.framework.tensor import TensorSpec as _TensorSpec
 
+from fastops._install.pipelines import RowIterator as _RowIterator
+
 
 cdef PyTypeObject* _iterator_type = <PyTypeObject*>_OwnedIterator
+cdef PyTypeObject* _row_iterator_type = <PyTypeObject*>_RowIterator
 cdef PyTypeObject* _numpy_iterator_type = <PyTypeObject*>_NumpyIterator
 cdef Op _get_next = Op("IteratorGetNext")
 cdef tuple _KEYWORDS = tuple(
@@ -40,6 +45,8 @@ cdef str _RESOURCE = "_iterator_resource"
 cdef str _SPEC = "_element_spec"
 cdef str _DTYPES = "_flat_output_types"
 cdef str _SHAPES = "_flat_output_shapes"
+cdef str _ELEMENTS = "_fastops_elements"
+cdef str _PIPELINE = "_fastops_pipeline"
 cdef str _PACKING = "_fastops_packing"
 cdef str _INNER = "_next_internal"
 cdef str _OUTER = "__next__"
@@ -190,7 +197,10 @@ cdef Packing _packing_of(dict attributes):
     cdef Packing packing
     if (
         spec == NULL or dtypes == NULL or shapes == NULL
-        or PyDict_GetItem(attributes, _RESOURCE) == NULL
+        or (
+            PyDict_GetItem(attributes, _RESOURCE) == NULL
+            and PyDict_GetItem(attributes, _ELEMENTS) == NULL
+        )
     ):
         return None
     if known != NULL and Py_TYPE(<object>known) == <PyTypeObject*>Packing:
@@ -235,7 +245,8 @@ cdef bint _is_placed(str name, Replacement method) except -1:
 cdef Packing _packing_for(PyObject* iterator):
     """Return how to pack the next element; None if TensorFlow has to take the element."""
     cdef Thread* thread
-    if Py_TYPE(<object>iterator) != _iterator_type or not live:
+    cdef PyTypeObject* kind = Py_TYPE(<object>iterator)
+    if (kind != _iterator_type and kind != _row_iterator_type) or not live:
         return None
     thread = this_thread()
     if thread.options.path != kAuto or thread.observer != NULL or not in_order():
@@ -246,8 +257,30 @@ cdef Packing _packing_for(PyObject* iterator):
 cdef list _take(PyObject* iterator, Packing packing):
     """Take the tensors of the next element."""
     cdef dict attributes = (<object>iterator).__dict__
+    cdef PyObject* found = PyDict_GetItem(attributes, _ELEMENTS)
+    cdef RowElements elements
+    cdef list tensors
+    if found != NULL:
+        elements, pipeline = <RowElements?>found, attributes[_PIPELINE]
+        tensors = elements.take()
+        if tensors is not None:
+            if elements.mapped is None:
+                _get_next.calls_direct += 1
+            return tensors
+        resource = pipeline.ended
+        if elements.is_for_tensorflow():
+            resource = (<object>iterator)._iterator_resource
+        elif resource is None:
+            resource = pipeline.ending()
+            _call_kernel(resource, packing)  # its only element
+    else:
+        found = PyDict_GetItem(attributes, _RESOURCE)
+        resource = (<object>iterator)._iterator_resource if found == NULL else <object>found
+    return _call_kernel(resource, packing)
+
+
+cdef list _call_kernel(object resource, Packing packing):
     cdef PyObject* args[3]
-    resource = attributes[_RESOURCE]
     args[0] = <PyObject*>resource
     args[1] = <PyObject*>packing.dtypes
     args[2] = <PyObject*>packing.shapes

@@ -1,57 +1,46 @@
-"""Iterators over small datasets in memory: their pipelines run in the thread that takes elements.
+"""Iterators over datasets in memory, without the threads and tensors of TensorFlow's pipelines.
 
 When TensorFlow makes an iterator, it rewrites the pipeline. It appends a buffer that a thread
-fills, and starts another thread, which tunes the pipeline. For small elements that are only cut
-out of tensors in memory, waking these threads takes longer than making the element.
+fills, and starts another thread, which tunes the pipeline. Each dataset of the pipeline hands on
+tensors, one for each row. For small elements that are only cut out of tensors in memory, waking
+these threads and making these tensors takes longer than copying the elements.
 
-For such a pipeline the iterator gets a buffer of length zero instead, and no tuning: a call of
-`next` makes the element itself. The datasets of the pipeline, the elements, their order, and what a
-checkpoint of the iterator contains, are the same.
+So an iterator over such a pipeline is a `RowIterator`: it finds out which rows an element consists
+of, and copies them. Code that reads its resource gets TensorFlow's iterator, which has drawn the
+same seeds and given the same elements. For small elements the pipeline of that iterator has a
+buffer of length zero and no tuning, so that a call of `next` makes the element. The datasets of
+the pipeline, the elements, their order, and what a checkpoint contains, are the same.
 """
 
+import contextlib
 import os
 import sys
+from functools import partial
 from typing import NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.data.ops import debug_mode
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.data.util import nest, structure
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
+from tensorflow.python.eager import context, record
+from tensorflow.python.eager.polymorphic_function.concrete_function import ConcreteFunction
+from tensorflow.python.framework import op_def_registry, ops
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_dataset_ops
 from tensorflow.python.util._pywrap_determinism import is_enabled
 
-from fastops._specialize.policy import MAX_ELEMENT_BYTES, MAX_ELEMENT_ROWS
+from fastops._install.lazy import LazyIterator, named_like
+from fastops._install.mapped import MappedFunctions
+from fastops._install.rows import RowElements, Rows, handing_over, is_input_of
+from fastops._specialize.policy import (
+    MAX_COPIED_BYTES,
+    MAX_COPIED_ROWS,
+    MAX_ELEMENT_BYTES,
+    MAX_ELEMENT_ROWS,
+)
 
 _KNOWN = "_fastops_in_caller"
 """The attribute of a dataset in which its `Pipeline` is kept; `False` if it has none."""
-
-
-class Pipeline(NamedTuple):
-    """How to make iterators over a dataset.
-
-    Attributes
-    ----------
-    source : EagerTensor
-        The variant tensor of the dataset.
-    variant : EagerTensor
-        The one of the dataset that iterators are made of.
-    device : str
-        The device of these tensors.
-    spec : nest of tf.TypeSpec
-        The structure of an element.
-    dtypes, shapes : list
-        The dtypes and shapes of its tensors.
-    """
-
-    source: object
-    variant: object
-    device: str
-    spec: object
-    dtypes: list
-    shapes: list
 
 
 class Work(NamedTuple):
@@ -59,14 +48,220 @@ class Work(NamedTuple):
 
     Attributes
     ----------
-    rows : int
+    num_rows : int
         The number of elements of sources that it consists of.
     num_bytes : int
         Their size.
+    rewritten : bool
+        Whether TensorFlow rewrites the datasets, even if it neither buffers nor tunes.
     """
 
-    rows: int
+    num_rows: int
     num_bytes: int
+    rewritten: bool
+
+    @property
+    def is_small(self):
+        """Whether the datasets make an element faster than a thread hands it over."""
+        return self.num_rows <= MAX_ELEMENT_ROWS and self.num_bytes <= MAX_ELEMENT_BYTES
+
+
+class Pipeline:
+    """How to make iterators over a dataset.
+
+    Parameters
+    ----------
+    dataset : tf.data.Dataset
+        The dataset.
+    buffered : tf.data.Dataset
+        The same without a buffer at its end.
+    work : Work
+        What an element takes.
+    maps : list of tf.data.Dataset
+        Datasets that map functions over the elements of `buffered`, in their order.
+
+    Attributes
+    ----------
+    source : EagerTensor
+        The variant tensor of the dataset.
+    spec : nest of tf.TypeSpec
+        The structure of an element.
+    ended : EagerTensor or None
+        The resource of an iterator that raises the exceptions of the end; None before `ending`.
+    """
+
+    def __init__(self, dataset, buffered, work, maps=()):
+        self.source, self.spec = dataset._variant_tensor, dataset.element_spec
+        self._device = self.source.device
+        self._dtypes, self._shapes = _flat(self.spec)
+        self._buffered, self._work = buffered._variant_tensor, work
+        self._rows = self._known_rows(*_flat(buffered.element_spec))
+        self._mapped = None
+        if maps:
+            functions = [(part._map_func.function, *_flat(part.element_spec)) for part in maps]
+            make = partial(_mapping, self._device, functions)
+            self._mapped = MappedFunctions(make, self._dtypes, self._shapes)
+        self._variant = None
+        self.ended = None
+
+    @property
+    def is_faster(self):
+        """Whether the caller makes an element faster than a thread hands it over."""
+        return self._rows is not None or (self._work.is_small and self._mapped is None)
+
+    @property
+    def is_declined(self):
+        """Whether TensorFlow has to make further iterators."""
+        return self._mapped is not None and self._mapped.declined
+
+    def _known_rows(self, dtypes, shapes):
+        """Return the rows that the elements consist of; None if TensorFlow has to make them."""
+        if self._work.num_rows > MAX_COPIED_ROWS or self._work.num_bytes > MAX_COPIED_BYTES:
+            return None
+        try:
+            rows = Rows(self._buffered)
+        except ValueError:
+            return None
+        fits = rows.dtypes() == [dtype.as_datatype_enum for dtype in dtypes] and all(
+            shape.is_compatible_with(sizes)
+            for shape, sizes in zip(shapes, rows.shapes(), strict=True)
+        )
+        return rows if fits else None
+
+    def iterator(self, dataset):
+        """Return an iterator over the dataset."""
+        made = RowIterator.__new__(RowIterator)
+        attributes = vars(made)
+        attributes.update(
+            _dataset=dataset,
+            _element_spec=self.spec,
+            _flat_output_types=self._dtypes,
+            _flat_output_shapes=self._shapes,
+            _get_next_call_count=0,
+        )
+        if self._rows is None:
+            made._iterator_resource = self._made(self._in_caller())
+        else:
+            attributes["_fastops_pipeline"] = self
+            attributes["_fastops_elements"] = RowElements(self._rows, self._mapped)
+        return made
+
+    def handed_over(self, elements):
+        """Return the resource of TensorFlow's iterator in place of one that copies rows."""
+        with ops.init_scope(), record.stop_recording():
+            if self._mapped or (elements.untouched() and not self._work.is_small):
+                return elements.handed_to(lambda: self._made(self.source), self._take)
+            variant = self._in_caller()
+            return elements.handed_to(lambda: self._made(variant), self._take)
+
+    def ending(self):
+        """Make `ended`, an iterator with one element, and return it.
+
+        The element is for the caller: taking it prepares the kernel.
+        """
+        with ops.init_scope(), record.stop_recording():
+            shapes = [[size or 0 for size in shape.as_list()] for shape in self._shapes]
+            with ops.device(self._device):
+                zeros = [tf.zeros(*like) for like in zip(shapes, self._dtypes, strict=True)]
+                one = gen_dataset_ops.tensor_dataset(zeros, output_shapes=self._shapes)
+            self.ended = self._made(self._with(one, _OPTIONS))
+        return self.ended
+
+    def _made(self, variant):
+        return _resource(variant, self._device, self._dtypes, self._shapes)
+
+    def _with(self, variant, options):
+        return _with_options(variant, options, self._device, self._dtypes, self._shapes)
+
+    def _take(self, resource):
+        with contextlib.suppress(tf.errors.OutOfRangeError):
+            _iterator_get_next(resource, output_types=self._dtypes, output_shapes=self._shapes)
+
+    def _in_caller(self):
+        """Return the variant tensor of a dataset whose elements the caller makes."""
+        if self._variant is None:
+            with ops.device(self._device):
+                buffered = gen_dataset_ops.prefetch_dataset(
+                    self._buffered, 0, output_types=self._dtypes, output_shapes=self._shapes
+                )
+            options = _REWRITING_OPTIONS if self._work.rewritten else _OPTIONS
+            self._variant = self._with(buffered, options)
+        return self._variant
+
+
+def _resource(variant, device, dtypes, shapes):
+    """Return the resource of an iterator over a dataset, given its variant tensor."""
+    with ops.device(device):
+        resource = gen_dataset_ops.anonymous_iterator_v3(output_types=dtypes, output_shapes=shapes)
+        gen_dataset_ops.make_iterator(variant, resource)
+    return resource
+
+
+def _with_options(variant, options, device, dtypes, shapes):
+    with ops.device(device):
+        return gen_dataset_ops.options_dataset(
+            variant, serialized_options=options, output_types=dtypes, output_shapes=shapes
+        )
+
+
+def _mapping(device, functions, tensors):
+    """Return an iterator that maps functions over the same tensors, without end.
+
+    TensorFlow's rewrites, too, have the functions run without parallel ops.
+
+    Parameters
+    ----------
+    device : str
+        The device.
+    functions : list of tuple
+        The functions, each with the dtypes and shapes of its results.
+    tensors : list of EagerTensor
+        The tensors.
+    """
+    dtypes, shapes = [part.dtype for part in tensors], [part.shape for part in tensors]
+    with ops.init_scope(), record.stop_recording():
+        with ops.device(device):
+            variant = gen_dataset_ops.tensor_dataset(tensors, output_shapes=shapes)
+            variant = gen_dataset_ops.repeat_dataset(
+                variant, -1, output_types=dtypes, output_shapes=shapes
+            )
+            for function, dtypes, shapes in functions:
+                variant = gen_dataset_ops.map_dataset(
+                    variant,
+                    function.captured_inputs,
+                    f=function,
+                    output_types=dtypes,
+                    output_shapes=shapes,
+                    preserve_cardinality=True,
+                )
+        made = _with_options(variant, _MAPPING_OPTIONS, device, dtypes, shapes)
+        return _resource(made, device, dtypes, shapes)
+
+
+@named_like(OwnedIterator)
+class RowIterator(LazyIterator):
+    """An iterator that copies rows of tensors in memory.
+
+    It becomes one of TensorFlow's class when its resource is read. Its attributes are those of
+    TensorFlow's iterators, and `_fastops_elements` and `_fastops_pipeline` until then.
+    """
+
+    @property
+    def _iterator_resource(self):
+        attributes = vars(self)
+        with handing_over:
+            if "_fastops_elements" in attributes:
+                elements = attributes.pop("_fastops_elements")
+                self._iterator_resource = attributes["_fastops_pipeline"].handed_over(elements)
+            return attributes["_iterator_resource"]
+
+    @_iterator_resource.setter
+    def _iterator_resource(self, resource):
+        attributes = vars(self)
+        attributes.pop("_fastops_elements", None)
+        attributes.pop("_fastops_pipeline", None)
+        attributes["_iterator_resource"] = resource
+        self.__class__ = OwnedIterator
 
 
 def iterate(original, dataset):
@@ -79,27 +274,14 @@ def iterate(original, dataset):
         pipeline = attributes[_KNOWN] = _pipeline(dataset) or False
     if (
         not pipeline
+        or pipeline.is_declined
         or pipeline.spec is not dataset.element_spec
         or debug_mode.DEBUG_MODE
         or is_enabled()
         or context.context().get_server_def() is not None
     ):
         return original(dataset)
-    with ops.device(pipeline.device):
-        resource = gen_dataset_ops.anonymous_iterator_v3(
-            output_types=pipeline.dtypes, output_shapes=pipeline.shapes
-        )
-        gen_dataset_ops.make_iterator(pipeline.variant, resource)
-    iterator = OwnedIterator.__new__(OwnedIterator)
-    vars(iterator).update(
-        _dataset=dataset,
-        _element_spec=pipeline.spec,
-        _flat_output_types=pipeline.dtypes,
-        _flat_output_shapes=pipeline.shapes,
-        _iterator_resource=resource,
-        _get_next_call_count=0,
-    )
-    return iterator
+    return pipeline.iterator(dataset)
 
 
 def _pipeline(dataset):
@@ -109,26 +291,65 @@ def _pipeline(dataset):
         if not _is_known(dataset._buffer_size) or int(dataset._buffer_size) == 0:
             return None
         buffered = dataset._input_dataset
+    maps = []
+    while _name(buffered) in _MAPS:
+        maps.insert(0, buffered)
+        buffered = buffered._input_dataset
     work = _work(buffered)
-    if work is None or work.rows > MAX_ELEMENT_ROWS or work.num_bytes > MAX_ELEMENT_BYTES:
-        return None
-    spec, variant = dataset.element_spec, dataset._variant_tensor
     if (
-        not isinstance(variant, EagerTensor)
+        work is None
+        or not isinstance(dataset._variant_tensor, EagerTensor)
         or dataset._options_attr != _DEFAULTS
         or any(os.environ.get(name) for name in _EXPERIMENTS)
-        or any(type(leaf) is not tf.TensorSpec for leaf in nest.flatten(spec))
+        or not _has_tensors(dataset)
+        or (maps and not (_draws_once(buffered) and all(map(_is_pure, maps))))
     ):
         return None
-    dtypes, shapes = structure.get_flat_tensor_types(spec), structure.get_flat_tensor_shapes(spec)
-    with ops.device(variant.device):
-        made = gen_dataset_ops.prefetch_dataset(
-            buffered._variant_tensor, 0, output_types=dtypes, output_shapes=shapes
+    pipeline = Pipeline(dataset, buffered, work, maps)
+    return pipeline if pipeline.is_faster else None
+
+
+def _flat(spec):
+    """Return the dtypes and the shapes of the tensors of an element."""
+    return structure.get_flat_tensor_types(spec), structure.get_flat_tensor_shapes(spec)
+
+
+def _has_tensors(dataset):
+    return all(type(leaf) is tf.TensorSpec for leaf in nest.flatten(dataset.element_spec))
+
+
+def _draws_once(dataset):
+    """Tell whether an iterator draws all seeds when it is made."""
+    repeats = _name(dataset) == _REPEAT
+    return all(_draws_once(part) and not (repeats and _draws(part)) for part in dataset._inputs())
+
+
+def _draws(dataset):
+    return _name(dataset) == _SHUFFLE or any(map(_draws, dataset._inputs()))
+
+
+def _is_pure(dataset):
+    """Tell whether a mapped function only computes, from numbers, and in order."""
+    function = getattr(dataset._map_func, "function", None)
+    if (
+        not isinstance(function, ConcreteFunction)
+        or not _has_tensors(dataset)
+        or getattr(dataset, "_deterministic", "true") == "false"
+        or getattr(dataset, "_use_unbounded_threadpool", False)
+        or not dataset._use_inter_op_parallelism
+        or not is_input_of(dataset._input_dataset._variant_tensor, dataset._variant_tensor)
+        or not all(map(_is_known, function.captured_inputs))
+        or any(
+            leaf.dtype in _NOT_NUMBERS for leaf in nest.flatten(dataset._input_dataset.element_spec)
         )
-        made = gen_dataset_ops.options_dataset(
-            made, serialized_options=_OPTIONS, output_types=dtypes, output_shapes=shapes
-        )
-    return Pipeline(variant, made, variant.device, spec, dtypes, shapes)
+    ):
+        return False
+    graph = function.graph.as_graph_def()
+    nodes = [*graph.node, *(node for part in graph.library.function for node in part.node_def)]
+    return not any(
+        name in _OF_PYTHON or getattr(op_def_registry.get(name), "is_stateful", False)
+        for name in {node.op for node in nodes}
+    )
 
 
 def _name(dataset):
@@ -149,22 +370,19 @@ def _is_known(tensor):
 
 
 def _work(dataset):
-    """Return the `Work` of a dataset. None if it may wait, or if TensorFlow rewrites it.
-
-    TensorFlow leaves out datasets that do nothing, and makes one dataset of a shuffled and repeated
-    one, whose order is another.
-    """
+    """Return the `Work` of a dataset. None if it may wait, or if TensorFlow has to do it."""
     measure = _MEASURES.get(_name(dataset))
     if measure is None or not isinstance(dataset._variant_tensor, EagerTensor):
         return None
     return measure(dataset)
 
 
-def _of_slices(dataset):
+def _of_source(dataset):
     specs = nest.flatten(dataset.element_spec)
     if not all(spec.shape.is_fully_defined() for spec in specs):
         return None
-    return Work(len(specs), sum(spec.shape.num_elements() * spec.dtype.size for spec in specs))
+    num_bytes = sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
+    return Work(len(specs), num_bytes, False)
 
 
 def _of_input(dataset):
@@ -176,50 +394,61 @@ def _batched(dataset):
     if work is None or not _is_known(dataset._batch_size):
         return None
     size = int(dataset._batch_size)
-    return Work(work.rows * size, work.num_bytes * size)
-
-
-def _repeated(dataset):
-    if _name(dataset._input_dataset) == _SHUFFLE:
-        return None
-    return _counted(lambda count: count == 1)(dataset)
+    return Work(work.num_rows * size, work.num_bytes * size, work.rewritten)
 
 
 def _counted(has_no_effect):
-    """Return the measure of datasets with a count."""
+    """Return the measure of datasets with a count. TensorFlow leaves out those without effect."""
 
     def measure(dataset):
-        if not _is_known(dataset._count) or has_no_effect(int(dataset._count)):
+        work = _work(dataset._input_dataset)
+        if work is None or not _is_known(dataset._count):
             return None
-        return _work(dataset._input_dataset)
+        return work._replace(rewritten=work.rewritten or has_no_effect(int(dataset._count)))
 
     return measure
+
+
+def _repeated(dataset):
+    work = _counted(lambda count: count == 1)(dataset)
+    joined = _name(dataset._input_dataset) == _SHUFFLE  # to one dataset
+    return work and work._replace(rewritten=work.rewritten or joined)
 
 
 def _of_either(dataset):
     works = [_work(part) for part in dataset._inputs()]
     if None in works:
         return None
-    return Work(max(work.rows for work in works), max(work.num_bytes for work in works))
+    return Work(
+        max(work.num_rows for work in works),
+        max(work.num_bytes for work in works),
+        any(work.rewritten for work in works),
+    )
 
 
 def _of_all(dataset):
     works = [_work(part) for part in dataset._inputs()]
     if None in works:
         return None
-    return Work(sum(work.rows for work in works), sum(work.num_bytes for work in works))
+    return Work(
+        sum(work.num_rows for work in works),
+        sum(work.num_bytes for work in works),
+        any(work.rewritten for work in works),
+    )
 
 
+_MAPS = ("map_op._MapDataset", "map_op._ParallelMapDataset")
 _PREFETCH = "prefetch_op._PrefetchDataset"
+_REPEAT = "repeat_op._RepeatDataset"
 _SHUFFLE = "shuffle_op._ShuffleDataset"
 
 _MEASURES = {
     "batch_op._BatchDataset": _batched,
     "concatenate_op._ConcatenateDataset": _of_either,
-    "from_tensor_slices_op._TensorSliceDataset": _of_slices,
-    "from_tensors_op._TensorDataset": _of_slices,
-    "range_op._RangeDataset": _of_slices,
-    "repeat_op._RepeatDataset": _repeated,
+    "from_tensor_slices_op._TensorSliceDataset": _of_source,
+    "from_tensors_op._TensorDataset": _of_source,
+    "range_op._RangeDataset": _of_source,
+    _REPEAT: _repeated,
     _SHUFFLE: _of_input,
     "skip_op._SkipDataset": _counted(lambda count: count == 0),
     "take_op._TakeDataset": _counted(lambda count: count < 0),
@@ -227,18 +456,28 @@ _MEASURES = {
 }
 """By the name of the class of a dataset, the function that returns its `Work`."""
 
+_NOT_NUMBERS = (tf.string, tf.resource, tf.variant)
+_OF_PYTHON = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _DEFAULTS = tf.data.Options()
+_iterator_get_next = gen_dataset_ops.iterator_get_next  # a program may replace it
 
 
-def _in_caller():
-    """Return serialized options that turn off rewrites and tuning of a dataset."""
+def _in_caller(*, rewriting=False, op_threads=None):
+    """Return serialized options that turn off tuning, and possibly rewrites, of a dataset.
+
+    Without tuning, TensorFlow's rewrites append no buffer.
+    """
     options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False
+    options.experimental_optimization.apply_default_optimizations = rewriting
     options.autotune.enabled = False
+    if op_threads is not None:
+        options.threading.max_intra_op_parallelism = op_threads
     return options._to_proto().SerializeToString()
 
 
 _OPTIONS = _in_caller()
+_MAPPING_OPTIONS = _in_caller(op_threads=1)
+_REWRITING_OPTIONS = _in_caller(rewriting=True)
 
 _EXPERIMENTS = ("TF_JOB_NAME", "TF_DATA_EXPERIMENT_OPT_IN", "TF_DATA_EXPERIMENT_OPT_OUT")
 """Settings by which TensorFlow chooses other rewrites of pipelines."""

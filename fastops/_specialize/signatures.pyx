@@ -122,12 +122,13 @@ def know_objects(classes):
 
 
 def know_iterator(kind):
-    """Make `read_values` support instances of a class as iterators of datasets.
+    """Make `read_values` support iterators of datasets of more classes.
 
     Parameters
     ----------
     kind : type
-        The class. It is derived from TensorFlow's `OwnedIterator`, and has the same attributes.
+        The base of these classes. It is derived from TensorFlow's `OwnedIterator`, and has the
+        same attributes.
     """
     global _lazy_iterator
     _lazy_iterator = kind

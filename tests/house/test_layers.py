@@ -174,9 +174,11 @@ def test_headers_of_declarations_include_no_other_headers():
     assert 5 < len(readers) < 32
     assert [path.name for path in readers if part_of(module_of(path)) == "_install"] == [
         "learning.pyx",
+        "mapped.pyx",
         "method.pyx",
         "receivers.pyx",
         "replayed.pyx",
+        "rows.pyx",
         "traced.pyx",
     ]
 

@@ -23,6 +23,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_array_ops, gen_dataset_ops, gen_random_ops
 from tensorflow.python.util._pywrap_determinism import is_enabled
 
+from fastops._install.lazy import LazyIterator, named_like
 from fastops._plans.packing import nested
 from fastops._situation import is_plain
 from fastops._specialize.learned import LearnedByKind
@@ -33,7 +34,6 @@ from fastops._specialize.policy import (
     MAX_HELD_BYTES,
     MAX_ORDERS_BYTES,
 )
-from fastops._specialize.signatures import know_iterator
 
 _HOST = "/device:CPU:0"
 _FLOATS = frozenset({"float16", "float32", "float64"})
@@ -203,6 +203,7 @@ def _learn_order(order, made):
         order.learn(rows)
 
 
+@named_like(prefetch_op._PrefetchDataset)
 class Batches(prefetch_op._PrefetchDataset):
     """A dataset for arrays, like Keras's, whose pipeline has not been made.
 
@@ -262,7 +263,8 @@ class Batches(prefetch_op._PrefetchDataset):
             current._seed = given
 
 
-class BatchIterator(OwnedIterator):
+@named_like(OwnedIterator)
+class BatchIterator(LazyIterator):
     """An iterator over `Batches` that makes its resource on first use.
 
     Parameters
@@ -396,13 +398,6 @@ def _without_threads():
 
 
 _OPTIONS = _without_threads()
-
-for _kind, _base in ((Batches, prefetch_op._PrefetchDataset), (BatchIterator, OwnedIterator)):
-    _kind.__name__, _kind.__qualname__, _kind.__module__ = (
-        *(_base.__name__, _base.__qualname__),
-        _base.__module__,
-    )
-know_iterator(BatchIterator)
 
 METHODS = {
     "trainers.data_adapters.array_data_adapter.ArrayDataAdapter.get_tf_dataset": get_tf_dataset

@@ -119,7 +119,9 @@ cdef class MethodRecording:
             raise NotReplayableError("arguments_changed")
         changed = self.state.watch.differs()
         if changed is not None:
-            raise NotReplayableError("object_changed", changed)
+            raise NotReplayableError(
+                "object_changed", record.witness.proof.blamed_for(changed)
+            )
         if self.source.reads_losses(record.witness.codes):
             raise NotReplayableError("adds_losses")
         return 0
@@ -165,7 +167,7 @@ cdef class MethodRecording:
         cdef bint again = self.confirms or len(case.variants) != 0
         cdef list foreign
         if again and not case.holds():
-            raise NotReplayableError("read_changed", case.changes())
+            raise NotReplayableError("read_changed", witness.proof.blamed_for(case.changes()))
         if again and case.codes.keys() >= witness.codes.keys():
             return 0
         codes, functions = witness.codes, witness.proof.functions
@@ -211,7 +213,7 @@ cdef class MethodRecording:
             record.recorder, self.arguments, self.holders, result, variables, held, MAX_OBJECT_OPS
         )
         for step in recorded.steps:
-            if step.seed is not None or (step.lasts and step.outputs):
+            if step.seed is None and step.lasts and step.outputs:
                 raise NotReplayableError("no_trial", step.op_name)
         if not self.confirms or case.left != left:
             case.first, case.left = recorded, left
@@ -221,7 +223,7 @@ cdef class MethodRecording:
             raise NotReplayableError("ops_differ")
         slot = self.receiver.take_slot()
         replay = Replay(recorded, lambda position, name: _op((slot, position, name)), generated, ())
-        try_replay(replay, signature, self.copies, result)
+        try_replay(replay, signature, self.copies, result, recorded.drawn.outputs)
         case.variants.append(replay)
         case.first = None
         self.receiver.succeed()
