@@ -143,6 +143,7 @@ def taking(endless):
 
 in_order = taking(dataset.repeat())
 shuffled = taking(in_memory.repeat().shuffle(1024).batch(32))
+mapped = taking(dataset.repeat().map(lambda inputs, targets: (inputs * 2.0, targets)).prefetch(2))
 
 
 @tf.function
@@ -158,6 +159,7 @@ def epoch():
 DATASETS = {
     "a batch of a dataset in memory": "in_order()",
     "a shuffled batch of a dataset in memory": "shuffled()",
+    "a batch with a function that is mapped over it": "mapped()",
     "an epoch of 32 batches with a small traced step": "epoch()",
 }
 

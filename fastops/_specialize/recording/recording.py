@@ -292,7 +292,7 @@ class Held:
     tables: dict
 
 
-class Drawn:
+class RecordedDraws:
     """What random ops have drawn in a recorded call. All are equal: later calls draw anew.
 
     Attributes
@@ -307,7 +307,7 @@ class Drawn:
         self.outputs = []
 
     def __eq__(self, other):
-        return isinstance(other, Drawn)
+        return isinstance(other, RecordedDraws)
 
 
 @dataclass
@@ -329,7 +329,7 @@ class Recording:
         instead of each tensor.
     custom : bool
         Whether the call has a custom gradient. Then it is not replayed while a tape records.
-    drawn : Drawn
+    drawn : RecordedDraws
         What the random ops have drawn.
     taped : Recording or None
         The recording to replay while a tape records, if it is different. It includes ops whose
@@ -423,7 +423,7 @@ class _Maker:
         self.checks = []
         self.steps = []
         self.seeded = []  # seeds that no op has used yet
-        self.drawn = Drawn()
+        self.drawn = RecordedDraws()
         self.lasts = False  # whether an op had an effect: the call cannot be made again
         self.only_host = len(context().list_logical_devices()) == 1
 

@@ -183,7 +183,8 @@ def test_calls_that_are_found_to_be_impure_are_refused(before):
 def test_a_model_and_its_parts():
     class Inner(keras.Layer):
         def call(self, x):
-            return x + float("1.0".strip())
+            with tf.name_scope("inner"):
+                return x + 1.0
 
     class Model(keras.Model):
         def __init__(self):

@@ -63,8 +63,8 @@ def test_models(make, training):
         yield model.variables
         yield model.losses
 
-    draws = training and make.__name__ in ("dropped", "noisy")  # ops that cannot be tried
-    compare(program, replayed=not draws, native=not draws)
+    draws = training and make.__name__ in ("dropped", "noisy")  # replays of draws run op by op
+    compare(program, native=not draws)
 
 
 @pytest.mark.parametrize("make", [perceptron, convolutional, masked, MODELS["mixed"]])
@@ -484,9 +484,17 @@ def test_hooks_of_classes():
 # ---------------------------------------------------------------------------------------------
 
 
+class Impure(Subclassed):
+    """A model whose `call` runs as Python."""
+
+    def call(self, x, training=False):
+        print(end="")
+        return super().call(x, training=training)
+
+
 def test_layers_of_a_users_model():
     def program():
-        model, x = Subclassed(), floats(2, 4)
+        model, x = Impure(), floats(2, 4)
         model(x)
         probe(model.hidden)
         probe(model.out)
@@ -496,12 +504,12 @@ def test_layers_of_a_users_model():
 
     compare(program)
     with fastops.accelerated():
-        model, x = Subclassed(), floats(2, 4)
+        model, x = Impure(), floats(2, 4)
         for _ in range(CALLS):
             model(x)
         assert told(model)["replayed"] == 0
         report = fastops.explain(model, x)
-    assert any(text_of("foreign_code") in str(one.reason) for one in report.methods)
+    assert any("call uses print" in str(one.reason) for one in report.methods)
 
 
 class Passing(tf_keras.Model):
@@ -512,6 +520,7 @@ class Passing(tf_keras.Model):
         self.inner = tf_keras.Sequential([L.Dense(4), L.BatchNormalization(), L.Dropout(0.5)])
 
     def call(self, x, training=None):
+        print(end="")  # so that this call runs as Python
         return self.inner(x)
 
 
