@@ -151,8 +151,8 @@ def _is_known(tensor):
 def _work(dataset):
     """Return the `Work` of a dataset. None if it may wait, or if TensorFlow rewrites it.
 
-    TensorFlow leaves out datasets that do nothing, and makes one dataset of a shuffled and repeated
-    one, whose order is another.
+    TensorFlow leaves out datasets that do nothing. It fuses a shuffle with a repetition, and the
+    fused dataset has another order.
     """
     measure = _MEASURES.get(_name(dataset))
     if measure is None or not isinstance(dataset._variant_tensor, EagerTensor):

@@ -498,7 +498,7 @@ class _ProofReader:
         return computes(function) and upstream(there) is function
 
     def judge_object(self, value, title):
-        """Judge an object of which code may read attributes only."""
+        """Judge an object. Code may only read its attributes."""
         kind = type(value)
         if kind is types.SimpleNamespace:
             return False
@@ -526,7 +526,7 @@ class _ProofReader:
                 f"uses {title}, whose result changes from call to call", "pass it as an argument"
             )
         raise UnprovenError(
-            f"uses {title} ({module}.{name}), of which fastops does not know that it only computes",
+            f"uses {title} ({module}.{name}), which may do more than compute",
             "use a function of TensorFlow or Keras",
         )
 
