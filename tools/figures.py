@@ -559,7 +559,9 @@ def main():
     args = parser.parse_args()
     run = Run.load(args.run)
     if run.method["effort"] != "full" and not args.rough:
-        parser.error(f"{args.run} is a quick run, of which no figure is to be told")
+        parser.error(
+            f"{args.run} is a quick run: its figures are too rough for pages (--rough accepts it)"
+        )
     kept = write(run, args.root, args.only)
     for one in kept:
         print(f"stays as it is, not measured: {one}", file=sys.stderr)

@@ -119,8 +119,8 @@ def main(argv=None):
         choices=["write", "snapshot"],
         default="write",
         help="write: update the generated files (default); snapshot: update tools/ops.pbtxt and "
-        "tools/facts.toml from the installed TensorFlow, or what says in what it is other, "
-        "tools/ops-VERSION.pbtxt, where it is an earlier one",
+        "tools/facts.toml from the installed TensorFlow; for an earlier version, write its "
+        "differences to tools/ops-VERSION.pbtxt",
     )
     parser.add_argument(
         "--check", action="store_true", help="change nothing; fail with a diff if a file is stale"

@@ -97,8 +97,8 @@ class SeededKernel {
   // Whether another thread is in the kernel, without the GIL.
   bool busy() const { return busy_; }
 
-  // See PreparedKernel::Run. Kernels draw the same in any threads but for Multinomial's, whose
-  // draws depend on how the thread pool divides the rows. So tasks run in the pool, as in
+  // See PreparedKernel::Run. The draws of Multinomial depend on how the thread pool divides the
+  // rows; those of all other kernels do not depend on threads. So tasks run in the pool, as in
   // TensorFlow.
   int Run(int64_t seed, int64_t seed2, const tensorflow::TensorValue* inputs, PyObject** results,
           absl::Status* status, Manner* manner) {

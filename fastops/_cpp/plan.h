@@ -156,7 +156,7 @@ class NativePlan {
     return absl::OkStatus();
   }
 
-  // Makes another plan the same one, but for its `times`.
+  // Copies everything except for `times` to another plan.
   void CopyTo(NativePlan* other) const {
     other->steps = steps;
     other->arguments = arguments;

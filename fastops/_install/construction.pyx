@@ -110,10 +110,14 @@ cdef class VariableTemplate:
         if not _OPTIONS.issuperset(map(type, self.state.values())):
             raise ValueError("the variable has attributes that two variables cannot share")
 
-    def __eq__(self, VariableTemplate other not None):
+    def __eq__(self, other):
+        cdef VariableTemplate template
+        if type(other) is not VariableTemplate:
+            return False
+        template = other
         return (
-            list(self.state.items()) == list(other.state.items())
-            and self.handle_data == other.handle_data
+            list(self.state.items()) == list(template.state.items())
+            and self.handle_data == template.handle_data
         )
 
     cdef object make(self, object value, object graph):
@@ -147,11 +151,9 @@ cdef int _learn(Learned learned, object variable, tuple sizes) except -1:
         learned.refuse("variable_not_plain", f"it is a {type(variable).__name__}")
         return 0
     try:
-        template = VariableTemplate(variable, sizes)
+        learned.learn(VariableTemplate(variable, sizes))
     except Exception as why:
         learned.refuse("variable_not_plain", f"{type(why).__name__}: {why}")
-    else:
-        learned.learn(template)
     return 0
 
 

@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t
 
-# What bounds the knowledge about calls: one line for each limit, with what it bounds.
+# What bounds the knowledge about calls: one line for each limit, with what it bounds. The parts
+# below `_specialize`, such as `_core`, have limits of their own.
 cpdef enum:
     # How much is kept of what was learned: numbers of entries of caches, if nothing else is said.
     MAX_FUNCTION_SIGNATURES = 256      # of one function
@@ -18,7 +19,7 @@ cpdef enum:
     MAX_DECORATED = 4096               # functions whose signatures TensorFlow's decorators ask for
     MAX_OPTIONAL_SPECS = 64            # structures of optional values
     MAX_EQUATIONS = 1024               # equations of einsum, with those of their gradients
-    MAX_STATIC_STEPS = 4096            # kinds of steps of which is known if sizes decide sizes
+    MAX_STATIC_STEPS = 4096            # kinds of steps: whether input sizes decide output sizes
     MAX_OP_SETS = 16                   # sets of `Op` objects that the replays of objects share
     MAX_BACKEND_SETTINGS = 64          # settings of Keras for which the backend keeps functions
     MAX_CALL_OPTIONS = 16              # call options objects of a function, one for each thread

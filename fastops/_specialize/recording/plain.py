@@ -337,7 +337,7 @@ class Judge:
         return computes(function) and upstream(there) is function
 
     def judge_object(self, value, title):
-        """Judge an object of which code may read attributes only."""
+        """Judge an object. Code may only read its attributes."""
         kind = type(value)
         if kind is types.SimpleNamespace:
             return False
@@ -366,7 +366,7 @@ class Judge:
                 f"uses {title}, whose result changes from call to call", "pass it as an argument"
             )
         raise UnprovenError(
-            f"uses {title} ({module}.{name}), of which fastops does not know that it only computes",
+            f"uses {title} ({module}.{name}), which may do more than compute",
             "use a function of TensorFlow or Keras",
         )
 
