@@ -1,5 +1,7 @@
 """Which code belongs to known libraries, and which functions in C are pure."""
 
+from functools import lru_cache
+
 _OF_KERAS = frozenset({"keras", "tf_keras"})
 
 _PACKAGES = frozenset(
@@ -50,6 +52,7 @@ _IMPURE = frozenset(
 """Functions of these modules and packages that read or change state outside the process."""
 
 
+@lru_cache(maxsize=4096)
 def is_own(name):
     """Tell whether a module, by its name, belongs to a known library and is not a test of one."""
     return (

@@ -36,7 +36,7 @@ import inspect
 import operator
 import types
 import weakref
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from fastops._specialize.guards.names import upstream
 from fastops._specialize.libraries import is_own
@@ -177,7 +177,8 @@ def objection_to_class(kind, method="call"):
     return _glances[function]
 
 
-class _Pushed(NamedTuple):
+@dataclass(slots=True)
+class _Pushed:
     """An object on the stack of the code.
 
     Attributes
@@ -193,7 +194,7 @@ class _Pushed(NamedTuple):
     objection : UnprovenError or None
         Why code may use it for no more than a question such as `isinstance`.
     name : str or None
-        The name of the variable that the code has loaded.
+        The name of a variable, if the code has made the list or dict that it holds.
     """
 
     value: object = MISSING
@@ -215,6 +216,10 @@ class _ProofReader(Judge):
     known : dict of str to object
         The values of parameters, of variables of outer functions, and of those local variables to
         which the code assigns once.
+    unknown : set of str
+        The variables that the code has loaded before their values were known.
+    again : bool
+        Whether a step matters to an earlier one.
     stack : list of _Pushed
         The objects that the last instructions have pushed.
     """
@@ -222,7 +227,7 @@ class _ProofReader(Judge):
     def __init__(self, proof, frame):
         super().__init__(proof, frame.f_code)
         self.frame = frame
-        self.known, self.stack = {}, []
+        self.known, self.unknown, self.stack = {}, set(), []
 
     def read(self):
         code, flags = self.code, self.code.co_flags
@@ -259,13 +264,12 @@ class _ProofReader(Judge):
             self.check_seeds(*self.drawing)
 
     def follow(self, steps):
-        """Read the steps that may run, again if later ones lead to earlier ones."""
+        """Read the steps that may run, again if later ones matter to earlier ones."""
         reached = instructions.entries_of(steps)
-        while True:
-            found = len(reached), len(self.known)
+        self.again = True
+        while self.again:
+            self.again = False
             self.read_reached(steps, reached)
-            if found == (len(reached), len(self.known)):
-                return
 
     def check_seeds(self, line, title):
         """Check a draw by code that names no generator of seeds."""
@@ -295,6 +299,7 @@ class _ProofReader(Judge):
             if falls:
                 reached.add(number + 1)
             if target is not None:
+                self.again |= target < number and target not in reached
                 reached.add(target)
 
     def take(self, step, before):
@@ -305,8 +310,7 @@ class _ProofReader(Judge):
         elif kind == GLOBAL:
             self.push(self.global_value(value), value, named=True)
         elif kind == LOAD:
-            self.push(self.known.get(value, MISSING), value, named=False)
-            self.stack[-1] = self.stack[-1]._replace(name=value)
+            self.load(value)
         elif kind == CONSTANT:
             simple = not isinstance(value, (tuple, frozenset))
             self.stack.append(_Pushed(value, "a constant", simple=simple))
@@ -355,6 +359,14 @@ class _ProofReader(Judge):
                 raise
             objection = error
         self.stack.append(_Pushed(value, title, plain, is_simple(value), objection))
+
+    def load(self, name):
+        """Push the value of a variable."""
+        if name in self.known:
+            self.push(self.known[name], name, named=False)
+            return
+        self.unknown.add(name)
+        self.stack.append(_Pushed(name=name) if name in self.containers else _UNKNOWN)
 
     def pop(self):
         """Return what the last instruction has pushed."""
@@ -443,6 +455,7 @@ class _ProofReader(Judge):
     def store(self, name):
         pushed = self.pop()
         if pushed.value is not MISSING and name in self.once and pushed.objection is None:
+            self.again |= name in self.unknown and name not in self.known
             self.known[name] = pushed.value
         else:
             self.use(pushed)
@@ -451,7 +464,7 @@ class _ProofReader(Judge):
         key, container = self.pop(), self.pop()
         self.use(key)
         self.let_go()
-        if container.name not in self.containers:
+        if container.name is None:
             raise UnprovenError(
                 "assigns to an item",
                 "make a new tensor, or make the list or dict in this function by [] or {}",

@@ -301,8 +301,6 @@ class RecordedDraws:
         For each random op, in the order of the steps, the tensors that it made.
     """
 
-    __hash__ = None
-
     def __init__(self):
         self.outputs = []
 
