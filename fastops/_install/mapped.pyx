@@ -63,7 +63,9 @@ cdef class MappedFunctions:
                 inputs = [CopyOf(deref(HostTensor(<PyObject*>tensor))) for tensor in tensors]
                 source = self.sources[key] = (self.make(inputs), inputs)
             resource, inputs = source
-            _copy_into(inputs, tensors)
+            if not _copy_into(inputs, tensors):
+                self.declined = True
+                return None
             begin = now()
             results = self._run(resource)
             duration = now() - begin
@@ -85,8 +87,8 @@ cdef class MappedFunctions:
         return call_object(<PyObject*>_get_next, args, 0, <PyObject*>_KEYWORDS)
 
 
-cdef int _copy_into(list inputs, list tensors) except -1:
-    """Copy an element into the tensors that are mapped. No result shares their memory."""
+cdef bint _copy_into(list inputs, list tensors) except -1:
+    """Copy an element into the tensors that are mapped. Return False if their shapes differ."""
     cdef Py_ssize_t i
     cdef const Tensor* source
     cdef const Tensor* target
@@ -94,9 +96,9 @@ cdef int _copy_into(list inputs, list tensors) except -1:
         source = HostTensor(<PyObject*>tensors[i])
         target = HostTensor(<PyObject*>inputs[i])
         if not source.IsSameSize(deref(target)):
-            raise ValueError("elements with as many rows have other shapes")
+            return False
         memcpy(target.data(), source.data(), source.TotalBytes())
-    return 0
+    return True
 
 
 cdef object _apart(object result, list inputs):

@@ -31,7 +31,7 @@ from tensorflow.python.util._pywrap_determinism import is_enabled
 
 from fastops._install.lazy import LazyIterator, named_like
 from fastops._install.mapped import MappedFunctions
-from fastops._install.rows import RowElements, Rows, handing_over, is_input_of
+from fastops._install.rows import RowElements, handing_over, is_input_of, rows_of
 from fastops._specialize.policy import (
     MAX_COPIED_BYTES,
     MAX_COPIED_ROWS,
@@ -118,9 +118,8 @@ class Pipeline:
         """Return the rows that the elements consist of; None if TensorFlow has to make them."""
         if self._work.num_rows > MAX_COPIED_ROWS or self._work.num_bytes > MAX_COPIED_BYTES:
             return None
-        try:
-            rows = Rows(self._buffered)
-        except ValueError:
+        rows = rows_of(self._buffered)
+        if rows is None:
             return None
         fits = rows.dtypes() == [dtype.as_datatype_enum for dtype in dtypes] and all(
             shape.is_compatible_with(sizes)

@@ -29,24 +29,7 @@ cdef int _num_handing_over = 0  # guarded by the lock; reading it takes only the
 
 @cython.final
 cdef class Rows:
-    """Which rows of tensors in memory the elements of a dataset consist of.
-
-    Parameters
-    ----------
-    variant : EagerTensor
-        The variant tensor of the dataset.
-
-    Raises
-    ------
-    ValueError
-        If the elements are not rows of tensors in memory, or in an unknown order.
-    """
-
-    def __init__(self, variant):
-        cdef const Tensor* tensor = HostTensor(<PyObject*>variant)
-        self.source.reset(new RowSource())
-        if tensor == NULL or not RowSource.Read(deref(tensor), runtime().host, self.source.get()):
-            raise ValueError("the elements of the dataset are not rows of tensors in memory")
+    """Which rows of tensors in memory the elements of a dataset consist of. See `rows_of`."""
 
     def dtypes(self):
         """Return the numbers of the dtypes of an element's tensors."""
@@ -66,6 +49,20 @@ cdef class Rows:
             sizes = [column.dim_size(axis) for axis in range(1, column.dims())]
             shapes.append([None, *sizes] if deref(self.source).batched() else sizes)
         return shapes
+
+
+def rows_of(variant):
+    """Return the `Rows` of a dataset, given its variant tensor.
+
+    None stands for a dataset whose elements are not rows of tensors in memory, or are in an order
+    that is not known here.
+    """
+    cdef const Tensor* tensor = HostTensor(<PyObject*>variant)
+    cdef Rows rows = Rows.__new__(Rows)
+    rows.source.reset(new RowSource())
+    if tensor == NULL or not RowSource.Read(deref(tensor), runtime().host, rows.source.get()):
+        return None
+    return rows
 
 
 def is_input_of(input_variant, variant):

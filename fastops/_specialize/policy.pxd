@@ -37,7 +37,7 @@ cpdef enum:
     MAX_ELEMENT_ROWS = 256             # of one element of a dataset that the calling thread makes
     MAX_ELEMENT_BYTES = 65536          # of the same
     MAX_COPIED_ROWS = 16384            # of one element that the calling thread copies from rows
-    MAX_COPIED_BYTES = 1048576         # of the same
+    MAX_COPIED_BYTES = 4194304         # of the same
     MAX_MAPPED_NS = 100000             # of the functions that are mapped over one element
     MAX_HELD_BYTES = 67108864          # of arrays that are put in order when a graph iterates
     # When to give up.

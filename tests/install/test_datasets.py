@@ -459,7 +459,7 @@ ELSEWHERE = {
     "prefetched inside": lambda: base().prefetch(2).batch(4),
     "cached": lambda: base().cache().batch(4),
     "options": with_options,
-    "very large": lambda: slices(np.zeros((4, 700000), np.int8)).batch(2),
+    "very large": lambda: slices(np.zeros((4, 2200000), np.int8)).batch(2),
     "very many rows": lambda: tf.data.Dataset.range(40000).batch(20000),
     "ragged": lambda: slices(ragged()).batch(4),
     "windows": lambda: tf.data.Dataset.range(8).window(4),

@@ -12,6 +12,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_resource_variable_ops
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable, _UnreadVariable
 
+from fastops._install.lazy import LazyIterator
 from fastops._specialize.policy import MAX_COMPARED_DEPTH
 
 _OPAQUE = frozenset({tf.resource, tf.variant})
@@ -37,7 +38,7 @@ def difference(ours, theirs, where="result", depth=0):
     """
     if ours is theirs or depth > MAX_COMPARED_DEPTH:  # deeper values are taken to be equal
         return None
-    if type(ours) is not type(theirs):
+    if not _same_class(ours, theirs):
         return f"{where}: {_shown(ours)}, not {_shown(theirs)}"
     if isinstance(ours, EagerTensor):
         return _of_tensors(ours, theirs, where)
@@ -66,6 +67,11 @@ def difference(ours, theirs, where="result", depth=0):
         parts = (tf.nest.flatten(value, expand_composites=True) for value in (ours, theirs))
         return difference(*parts, where, depth + 1)
     return _of_objects(ours, theirs, where, depth)
+
+
+def _same_class(ours, theirs):
+    kind = type(theirs)
+    return type(ours) is kind or (isinstance(ours, LazyIterator) and issubclass(type(ours), kind))
 
 
 def difference_of_errors(ours, theirs):
