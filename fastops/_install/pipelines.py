@@ -250,7 +250,7 @@ class RowIterator(LazyIterator):
         attributes = vars(self)
         with handing_over:
             if "_fastops_elements" in attributes:
-                elements = attributes.pop("_fastops_elements")
+                elements = attributes["_fastops_elements"]
                 self._iterator_resource = attributes["_fastops_pipeline"].handed_over(elements)
             return attributes["_iterator_resource"]
 

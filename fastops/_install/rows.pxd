@@ -14,6 +14,7 @@ cdef class RowElements:
     cdef shared_ptr[RowReader] reader
     cdef MappedFunctions mapped  # None if the elements are the rows
     cdef int withdrawn           # 1 if TensorFlow has to make the last element again
+    cdef bint handed_over        # whether TensorFlow's iterator has replaced these elements
 
     # The tensors of the next element. None at the end, and if TensorFlow has to make it.
     cdef list take(self)

@@ -104,12 +104,14 @@ cdef class RowElements:
             return tensors
 
     cdef bint is_for_tensorflow(self) noexcept:
-        return self.mapped is not None and (self.withdrawn or self.mapped.declined)
+        return self.handed_over or (
+            self.mapped is not None and (self.withdrawn or self.mapped.declined)
+        )
 
     cdef list _next_rows(self):
         if _num_handing_over:
-            with handing_over:
-                return deref(self.reader).Take()
+            with handing_over:  # maybe these elements are being handed over
+                return None if self.handed_over else deref(self.reader).Take()
         return deref(self.reader).Take()
 
     def handed_to(self, make, take):
@@ -137,6 +139,7 @@ cdef class RowElements:
                 for element in range(log.elements() - self.withdrawn):
                     log.Restore(element)
                     take(made)
+                self.handed_over = True
             finally:
                 log.SetKept()
                 _num_handing_over -= 1
