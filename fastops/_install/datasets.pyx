@@ -273,6 +273,7 @@ cdef list _take(PyObject* iterator, Packing packing):
         elif resource is None:
             resource = pipeline.ending()
             _call_kernel(resource, packing)  # its only element
+            pipeline.ended = resource  # only now: other threads take it for one that has ended
     else:
         found = PyDict_GetItem(attributes, _RESOURCE)
         resource = (<object>iterator)._iterator_resource if found == NULL else <object>found

@@ -154,17 +154,16 @@ class Pipeline:
             return elements.handed_to(lambda: self._made(variant), self._take)
 
     def ending(self):
-        """Make `ended`, an iterator with one element, and return it.
+        """Return an iterator with one element. When the caller has taken it, it becomes `ended`.
 
-        The element is for the caller: taking it prepares the kernel.
+        Taking the element prepares the kernel.
         """
         with ops.init_scope(), record.stop_recording():
             shapes = [[size or 0 for size in shape.as_list()] for shape in self._shapes]
             with ops.device(self._device):
                 zeros = [tf.zeros(*like) for like in zip(shapes, self._dtypes, strict=True)]
                 one = gen_dataset_ops.tensor_dataset(zeros, output_shapes=self._shapes)
-            self.ended = self._made(self._with(one, _OPTIONS))
-        return self.ended
+            return self._made(self._with(one, _OPTIONS))
 
     def _made(self, variant):
         return _resource(variant, self._device, self._dtypes, self._shapes)

@@ -990,6 +990,7 @@ def test_stats():
         "ops": {},
         "functions": {},
         "methods": {},
+        "kinds": {},
     }
     for _ in range(3):
         ops.add_v2(x=A, y=B)
