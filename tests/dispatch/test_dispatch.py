@@ -1018,6 +1018,7 @@ def test_stats():
         },
         "functions": {},
         "methods": {},
+        "kinds": {},
     }
     ops.add_v2(x=A, y=B)
     assert seen.direct == 2, "a snapshot does not change"

@@ -173,8 +173,8 @@ def test_headers_of_declarations_include_no_other_headers():
     ]
     assert 5 < len(readers) < 34
     assert [path.name for path in readers if part_of(module_of(path)) == "_install"] == [
-        "learning.pyx",
         "mapped.pyx",
+        "learning.pyx",
         "method.pyx",
         "receivers.pyx",
         "replayed.pyx",

@@ -284,7 +284,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     st.integers(0, 13),
     st.lists(STEPS, max_size=5),
@@ -307,7 +307,13 @@ def test_any_pipeline(count, steps, uses):
             elements += taken(iterators[number], times)
         return elements + taken(iterate(dataset), 5)
 
-    want, got = in_both(run)
+    def outcome():
+        try:
+            return run()
+        except tf.errors.InvalidArgumentError as error:  # a shuffled dataset, repeated no times
+            return str(error)
+
+    want, got = in_both(outcome)
     assert got == want
 
 
