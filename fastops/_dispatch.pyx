@@ -96,7 +96,7 @@ from fastops._tf.eager cimport (
     GetPyEagerContext, TFE_Py_RecordGradient, TFE_Py_TapeVariableAccessed,
     TFE_Py_VariableWatcherVariableAccessed, recording,
 )
-from fastops._tf.protos cimport DT_INVALID, DataType
+from fastops._tf.protos cimport DT_INT32, DT_INT64, DT_INVALID, DataType
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
@@ -379,9 +379,22 @@ cdef PyObject* _drawn(Op op, PyObject** slots, PyObject* device_name, Frame* fra
         return _tensorflow(op, call, R_OP, slots, None)
     op.calls_direct += call.counts
     attrs = None
-    if recording():  # the entry has the seeds of the kernel
-        attrs = op.attrs_of_call(slots, frame)
+    if recording():
+        # The entry has the seeds of the kernel. No tape keeps the record of an op of integers.
+        attrs = () if _takes_integers(frame) else (
+            op.attrs_for_gradient(op.attrs_of_call(slots), frame)
+        )
     return _finish(op, entry, frame, results, attrs)
+
+
+cdef bint _takes_integers(Frame* frame):
+    cdef int i
+    cdef DataType dtype
+    for i in range(frame.size):
+        dtype = HandleDtype(frame.handles[i])
+        if dtype != DT_INT32 and dtype != DT_INT64:
+            return False
+    return True
 
 
 # ---------------------------------------------------------------------------------------------

@@ -226,15 +226,10 @@ cdef tuple changes_of(Schema op, list entries, PyObject** slots, PyObject* devic
     See `Schema.changes`.
     """
     cdef Entry entry
-    cdef PyObject* given
-    cdef int i
-    attrs = []
-    for i in range(op.num_attrs):
-        given = slots[op.attr_slots[i]]
-        attrs.append(MISSING if given == NULL else <object>given)
     known = [
         (entry.signature, entry.attrs, entry.device_name, entry.onednn)
         for entry in reversed(entries)
     ]
     signature = frame.signature[:frame.signature_size]
-    return op.changes(known, (signature, tuple(attrs), <object>device_name, onednn))
+    wanted = (signature, op.attrs_of_call(slots), <object>device_name, onednn)
+    return op.changes(known, wanted)

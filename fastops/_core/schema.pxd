@@ -40,7 +40,7 @@ cdef class Schema:
     cdef bint attrs_are_taken(self, PyObject** slots) except -1
     cdef bint attrs_stay(self, PyObject** slots) except -1
     cdef tuple attrs_for_gradient(self, tuple given, Frame* frame)
-    cdef tuple attrs_of_call(self, PyObject** slots, Frame* frame)
+    cdef tuple attrs_of_call(self, PyObject** slots)
     cdef tuple changes(self, list known, tuple wanted)
 
 

@@ -212,15 +212,15 @@ cdef class Schema:
             flat += length
         return tuple(attrs)
 
-    cdef tuple attrs_of_call(self, PyObject** slots, Frame* frame):
-        """Returns `attrs_for_gradient` of the attributes of a call."""
+    cdef tuple attrs_of_call(self, PyObject** slots):
+        """Returns the attributes of a call. `MISSING` stands for one that is not given."""
         cdef PyObject* given
         cdef int i
         attrs = []
         for i in range(self.num_attrs):
             given = slots[self.attr_slots[i]]
             attrs.append(MISSING if given == NULL else <object>given)
-        return self.attrs_for_gradient(tuple(attrs), frame)
+        return tuple(attrs)
 
     cdef tuple changes(self, list known, tuple wanted):
         """Compares a key with the most similar known key.

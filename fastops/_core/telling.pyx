@@ -48,7 +48,7 @@ cdef int run_observed(Schema op, Entry entry, Frame* frame, PyObject** slots, Py
     try:
         observer.ran(
             op.op_name, tuple([<object>frame.objects[i] for i in range(frame.size)]),
-            op.attrs_of_call(slots, frame),
+            op.attrs_for_gradient(op.attrs_of_call(slots), frame),
             [<object>results[i] for i in range(entry.num_outputs)],
         )
     except BaseException:
