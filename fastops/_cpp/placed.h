@@ -92,6 +92,14 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
     return 0;
   }
 
+  // Tells whether TensorFlow copies no output of a call.
+  bool ReturnsAllAsMade() const {
+    for (int i = 0; i < num_outputs_; ++i) {
+      if (!IsMadeWhereReturned(i)) return false;
+    }
+    return true;
+  }
+
   // Wraps an output. Returns a new reference, or null with a Python exception. The GIL is held.
   PyObject* Wrapped(tensorflow::Tensor&& tensor, int index) const {
     auto* handle = tensorflow::TensorHandle::CreateLocalHandle(
@@ -141,15 +149,17 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
     auto* made = const_cast<tensorflow::OpKernel*>(kernel_->kernel());
     if (made->AsAsync() != nullptr || made->is_deferred()) return false;
     if (made->num_outputs() != num_outputs_) return false;
-    // TensorFlow's function returns every int32 output in host memory. The kernel does so only if
-    // it makes the output there.
     for (int i = 0; i < num_outputs_; ++i) {
-      if (kernel_->output_dtypes()[i] == tensorflow::DT_INT32 &&
-          made->output_memory_types()[i] != tensorflow::HOST_MEMORY) {
-        return false;
-      }
+      if (output_dtype(i) == tensorflow::DT_INT32 && !IsMadeWhereReturned(i)) return false;
     }
     return true;
+  }
+
+  // TensorFlow runs a call as a function, which returns int32 tensors and strings in host memory
+  // and all others on the device. It copies an output that the kernel makes elsewhere.
+  bool IsMadeWhereReturned(int index) const {
+    return kernel_->kernel()->output_memory_types()[index] ==
+           tensorflow::MTypeFromDType(output_dtype(index));
   }
 
   // The tensor of an input, if it is computed and in the memory that the kernel expects; else null.
@@ -207,7 +217,7 @@ class PlacedKernels {
       if (!runtime.context->SelectDevice(preferred, node, &device).ok()) return nullptr;
     }
     auto kernel = PlacedKernel::Make(runtime, device, node, num_outputs);
-    if (kernel == nullptr) return nullptr;
+    if (kernel == nullptr || !kernel->ReturnsAllAsMade()) return nullptr;
     std::unique_ptr<PlacedKernels> made(new PlacedKernels);
     made->kernels_.push_back(std::move(kernel));
     if (at_resources) made->node_ = std::make_unique<tensorflow::NodeDef>(node);

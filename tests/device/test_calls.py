@@ -241,6 +241,28 @@ def test_arguments_in_host_memory(device):
 
 
 @within("plugged_in")
+def test_results_that_tensorflow_copies_to_the_device(device):
+    """A kernel leaves its result in host memory, but TensorFlow returns only some dtypes there."""
+
+    def program(m):
+        with tf.device(FIRST_DEVICE):
+            x, y = here(np.int32([1, 2, 3]), np.int32([3, 2, 1]))
+            sizes, other = here(np.int64([2, 3]), np.int64([3]))
+            return (
+                m.GreaterEqual(x=x, y=y),
+                m.BroadcastGradientArgs(s0=sizes, s1=other),
+                m.BroadcastGradientArgs(s0=x, s1=y),
+            )
+
+    want, paths = settled(device, program)
+    compared, sizes, small = want
+    assert compared.backing_device.endswith(FIRST_DEVICE)
+    assert sizes.r0.backing_device.endswith(FIRST_DEVICE)
+    assert small.r0.backing_device.endswith("CPU:0")
+    assert_same(paths["GreaterEqual"], [PLACED])
+
+
+@within("plugged_in")
 def test_values_that_are_converted(device):
     """Numbers, lists, arrays and variables are converted beside a tensor that is on the device."""
     (x,) = there(floats(2))
