@@ -12,9 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 from tools.gpu import LARGEST_PIECE, packing, pieces, proving, reducing, report
-from tools.gpu.__main__ import main
+from tools.gpu.__main__ import main, parser
 from tools.gpu.assembling import STAND_IN, Assembly
 from tools.gpu.pieces import MANIFEST, RefusedError
+from tools.gpu.steps.request import Request
 
 pytestmark = pytest.mark.quick
 
@@ -420,6 +421,7 @@ def runner(tmp_path, program, monkeypatch):
         step_limit=None,
         quick=False,
         ops=None,
+        share=(1, 1),
         resume=False,
         limit=None,
         direct_on="all",
@@ -492,6 +494,27 @@ def test_a_joined_stream_concatenates_its_files(tmp_path):
         paths[-1].write_bytes(content)
     with io.BufferedReader(pieces.Joined(paths), 2) as joined:
         assert joined.read() == b"abcdefgh"
+
+
+def test_shares_of_parity_are_all_ops_once(monkeypatch):
+    from parity import recipes
+
+    from tools.gpu.steps import parity
+
+    recipes.load()
+    shares = [
+        parity.chosen(Request("parity", "CPU:0", "", "", quick=True, share=(part, 2)))
+        for part in (1, 2)
+    ]
+    assert sorted(shares[0] + shares[1]) == sorted(parity.QUICK)
+    assert abs(len(shares[0]) - len(shares[1])) == 1
+
+
+@pytest.mark.parametrize("share", ["0/2", "3/2", "1", "a/b"])
+def test_a_share_is_a_part_of_a_count(share, capsys):
+    with pytest.raises(SystemExit):
+        parser().parse_args(["prove", "--share", share])
+    assert "--share" in capsys.readouterr().err
 
 
 def test_an_op_is_blamed_after_two_crashes(tmp_path):

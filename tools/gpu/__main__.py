@@ -82,12 +82,27 @@ def _add_prove(commands):
     add("--quick", action="store_true", help="run only a small part of each step")
     add("--ops", nargs="+", metavar="OP", help="parity: only these ops")
     add(
+        "--share",
+        type=_share,
+        default=(1, 1),
+        metavar="I/N",
+        help="parity: only every Nth op, from the Ith; N commands at once take all ops, each with "
+        "an --out of its own",
+    )
+    add(
         "--direct-on",
         choices=("plugins", "all"),
         default="all",
         help="which calls may be direct: FASTOPS_DEVICES of the steps. With `plugins` those on a "
         "GPU are what they are for everybody, TensorFlow's runtime's (default: %(default)s)",
     )
+
+
+def _share(text):
+    part, count = map(int, text.split("/"))
+    if not 1 <= part <= count:
+        raise ValueError(text)
+    return part, count
 
 
 def main(arguments=None):

@@ -118,6 +118,7 @@ class Runner:
             "place": str(self._place),
             "quick": self._options.quick,
             "ops": self._options.ops,
+            "share": self._options.share,
             "resume": self._options.resume,
         }
         ended, deaths = "", []
@@ -182,10 +183,17 @@ class Runner:
             "CUDA_CACHE_MAXSIZE": str(CACHE),
             "COLUMNS": "100",
             "FASTOPS_DEVICES": self._options.direct_on,
+            "LD_LIBRARY_PATH": self._libraries(),
         }
         if self._device.upper().startswith("CPU"):
             variables["CUDA_VISIBLE_DEVICES"] = "-1"
         return variables
+
+    def _libraries(self):
+        """Return the search path of libraries: TensorFlow does not find all of NVIDIA's itself."""
+        packed = sorted(self._place.glob("lib/python*/site-packages/nvidia/*/lib"))
+        before = os.environ.get("LD_LIBRARY_PATH")
+        return os.pathsep.join([*map(str, packed), *([before] if before else [])])
 
     def _left(self):
         if self._options.limit is None:

@@ -13,6 +13,7 @@ def main():
     sys.path.insert(0, str(request.tree / "tests"))
     module = importlib.import_module(f"tools.gpu.steps.{request.step}")
     try:
+        request.require_device()
         findings = module.run(request)
     except SkippedError as skipped:
         findings = Findings(outcome="skipped", notes=[str(skipped)])

@@ -23,9 +23,8 @@ def run(request):
         "driver": _driver(),
         "GPUs": _describe_gpus(tf),
     }
-    devices = [device.name for device in tf.config.list_logical_devices()]
-    findings.verdicts.append(
-        holds(f"there is a {request.device}", _there(request, devices), devices)
+    findings.notes.append(
+        f"devices: {', '.join(device.name for device in tf.config.list_logical_devices())}"
     )
     empty = request.stand_ins()
     if empty:
@@ -56,10 +55,6 @@ def run(request):
     }
     findings.notes.append(f"four calls of AddV2 took these paths: {paths}")
     return findings
-
-
-def _there(request, devices):
-    return any(name.endswith(request.full_name.rpartition("/")[2]) for name in devices)
 
 
 def _driver():

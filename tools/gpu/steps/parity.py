@@ -59,7 +59,8 @@ def chosen(request):
     wanted = request.ops or (QUICK if request.quick else callable_there)
     if missing := set(request.ops or ()) - set(callable_there):
         raise SkippedError(f"no recipe, or no kernel there: {', '.join(sorted(missing))}")
-    return [name for name in callable_there if name in wanted]
+    part, count = request.share
+    return [name for name in callable_there if name in wanted][part - 1 :: count]
 
 
 class Journal:
@@ -213,7 +214,7 @@ def _differs_by_itself(same):
     if any(case.draw.variables for case in same):
         return False  # each run would begin with the state left by the run before
     theirs = checks.reference(same[0].op_name)
-    runs = [checks.outcome(theirs, **same[0].arguments) for _ in range(checks.ROUNDS)]
+    runs = [checks.outcome(theirs, **same[0].arguments) for _ in range(checks.MANY_ROUNDS)]
     return any(checks.difference(run, runs[0]) for run in runs[1:])
 
 

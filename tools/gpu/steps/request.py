@@ -51,6 +51,7 @@ class Request:
     place: str
     quick: bool = False
     ops: list | None = None
+    share: tuple[int, int] = (1, 1)
     resume: bool = False
     seconds: float = float("inf")
     begin: float = dataclasses.field(default_factory=time.monotonic)
@@ -81,6 +82,14 @@ class Request:
     def has(self, library):
         """Tell whether a library of NVIDIA is complete, or the device does not need it."""
         return self.kind == "CPU" or not any(name.startswith(library) for name in self.stand_ins())
+
+    def require_device(self):
+        """Raise an error if TensorFlow does not have the device: it would use the host instead."""
+        import tensorflow as tf
+
+        names = [device.name for device in tf.config.list_physical_devices()]
+        if not any(name.endswith(self.full_name.rpartition("device:")[2]) for name in names):
+            raise RuntimeError(f"TensorFlow has no {self.device}, only {', '.join(names)}")
 
     def scope(self):
         """Return the scope for calls: none, if calls are placed on the device by default."""
