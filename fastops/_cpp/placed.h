@@ -111,7 +111,7 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
 
   // Supported devices have streams, and their vendor's plugin does not rewrite graphs. (TensorFlow
   // makes a graph for each eager call.) TensorFlow's own GPUs are supported only if the user has
-  // set `Devices::kAll`; this code has never run on one.
+  // set `Devices::kAll`.
   static bool IsSupported(const Runtime& runtime, const tensorflow::Device& device) {
     const auto* accelerator = device.tensorflow_accelerator_device_info();
     return runtime.devices != Devices::kNone && device.IsLocal() && accelerator != nullptr &&
@@ -148,11 +148,22 @@ class PlacedKernel : public std::enable_shared_from_this<PlacedKernel> {
     }
     auto* made = const_cast<tensorflow::OpKernel*>(kernel_->kernel());
     if (made->AsAsync() != nullptr || made->is_deferred()) return false;
+    if (SharesCounter(device_->device_type(), node.op())) return false;
     if (made->num_outputs() != num_outputs_) return false;
     for (int i = 0; i < num_outputs_; ++i) {
       if (output_dtype(i) == tensorflow::DT_INT32 && !IsMadeWhereReturned(i)) return false;
     }
     return true;
+  }
+
+  // TensorFlow's kernels for a GPU count their threads in one variable for the whole process, which
+  // the host resets without waiting for the kernel before. If calls follow each other so fast that
+  // the kernels overlap, the generator's state is not updated.
+  static bool SharesCounter(const std::string& device_type, const std::string& op) {
+    static const std::set<std::string> ops = {"StatefulStandardNormalV2", "StatefulTruncatedNormal",
+                                              "StatefulUniform", "StatefulUniformFullInt",
+                                              "StatefulUniformInt"};
+    return device_type == tensorflow::DEVICE_GPU && ops.count(op) > 0;
   }
 
   // TensorFlow runs a call as a function, which returns int32 tensors and strings in host memory
