@@ -191,15 +191,18 @@ def values(op_name, types, thorough=False):
     return findings
 
 
-def same_cases(op_name, types, mode, thorough):
-    """Yield each case several times, made again if it has state that a call changes."""
+def same_cases(op_name, types, mode, thorough, more=0):
+    """Yield each case several times, made again if it has state that a call changes.
+
+    With `more`, a case with state is made so many more times.
+    """
 
     def calls():
         return cases.calls(op_name, types, mode, thorough)
 
     times = 4 if thorough else 3
     if _registry.op(op_name).record.handles:
-        yield from zip(*(calls() for _ in range(times)), strict=True)
+        yield from zip(*(calls() for _ in range(times + more)), strict=True)
     else:
         yield from ((case,) * times for case in calls())
 

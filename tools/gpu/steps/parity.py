@@ -4,6 +4,7 @@ A journal has a line for each op that begins, and a line for each op that is don
 crashes or loses the device, the next process continues after that op.
 """
 
+import faulthandler
 import json
 import os
 import subprocess
@@ -20,6 +21,12 @@ QUICK = ("AddV2", "Mul", "Relu", "MatMul", "Softmax", "Sum", "Cast", "Transpose"
 
 ALONE = 180
 """The time limit in seconds for the calls of one op in TensorFlow alone."""
+
+ARMS = 3
+"""The number of calls that are compared: one in TensorFlow, and two in fastops."""
+
+PATIENCE = 150
+"""The time limit in seconds for the comparison of one op."""
 
 MOST_SHOWN = 12
 
@@ -40,7 +47,10 @@ def run(request):
         if request.left() < 0:
             break
         journal.begin(name)
+        # If a call hangs, the process ends, and the next one goes on as after a crash.
+        faulthandler.dump_traceback_later(PATIENCE, exit=True)
         result = compare(request, name, kernels[name])
+        faulthandler.cancel_dump_traceback_later()
         if result is None:
             journal.leave(name)
             break
@@ -136,12 +146,17 @@ def calls(request, name, kernels):
         )
         if kernel is None or cases.rejection(name, types):
             continue
-        with tf.device(request.device):
-            drawn = [
-                same
-                for mode in cases.modes(name, types)
-                for same in checks.same_cases(name, types, mode, False)
-            ]
+        try:
+            with tf.device(request.device):
+                drawn = [
+                    same
+                    for mode in cases.modes(name, types)
+                    for same in checks.same_cases(name, types, mode, False, checks.ROUNDS)
+                ]
+        except tf.errors.OpError as error:
+            _leave_if_lost(request, name, error)
+            print(f"{name}: no inputs on the device: {error}", flush=True)
+            continue
         for same in drawn:
             # The same case may occur several times.
             for case in {id(case): case for case in same}.values():
@@ -187,6 +202,7 @@ def compare(request, name, kernels):
 
     Returns `None` if there is not enough time.
     """
+    import tensorflow as tf
     from parity import checks
 
     count, paths, problems = 0, Counter(), []
@@ -195,27 +211,37 @@ def compare(request, name, kernels):
             if request.left() < 0:
                 return None
             count += 1
-            problem, path = checks.compare(*same)
+            try:
+                problem, path = checks.compare(*same[:ARMS])
+            except tf.errors.OpError as error:  # of an earlier kernel, found by a copy to the host
+                problem, path = str(error), "an error"
             paths[path or "TensorFlow raises"] += 1
+            if problem:
+                _leave_if_lost(request, name, problem)
             if problem and _differs_by_itself(same):
                 paths["TensorFlow's own runs differ"] += 1
             elif problem:
                 problems.append(f"{same[0]}: {problem}"[:400])
-    if (problems or paths["TensorFlow raises"]) and not _alive(request):
-        print(f"{name}: the device is lost", *problems, sep="\n", flush=True)
-        os._exit(FAULTED)
+    if paths["TensorFlow raises"]:
+        _leave_if_lost(request, name)
     return {"calls": count, "paths": dict(paths), "problems": problems[:MOST_SHOWN]}
 
 
 def _differs_by_itself(same):
-    """Tell whether the result varies in TensorFlow, where the order of sums may be random."""
+    """Tell whether results vary in TensorFlow, where the order of sums and writes may be random."""
     from parity import checks
 
-    if any(case.draw.variables for case in same):
-        return False  # each run would begin with the state left by the run before
     theirs = checks.reference(same[0].op_name)
-    runs = [checks.outcome(theirs, **same[0].arguments) for _ in range(checks.MANY_ROUNDS)]
+    fresh = same[ARMS:] or same[:1] * checks.MANY_ROUNDS
+    runs = [(checks.outcome(theirs, **case.arguments), checks.state(case)) for case in fresh]
     return any(checks.difference(run, runs[0]) for run in runs[1:])
+
+
+def _leave_if_lost(request, name, *problems):
+    """End the process if the device no longer computes."""
+    if not _alive(request):
+        print(f"{name}: the device is lost", *problems, sep="\n", flush=True)
+        os._exit(FAULTED)
 
 
 def _alive(request):
