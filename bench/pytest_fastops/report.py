@@ -18,7 +18,7 @@ def show(comparisons, terminal):
 
     Parameters
     ----------
-    found : list of dict
+    comparisons : list of dict
         Comparisons as JSON types.
     terminal : object
         pytest's reporter.

@@ -1,4 +1,4 @@
-"""What checkpoints follow, Keras's own: `keras.src.backend.tensorflow.trackable`."""
+"""Objects that checkpoints save, all Keras's own: `keras.src.backend.tensorflow.trackable`."""
 
 from fastops._backend.adapter.stand_ins import names_of
 
