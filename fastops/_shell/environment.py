@@ -47,7 +47,7 @@ ENVIRONMENT = (
         "FASTOPS_DEVICES",
         "plugins",
         _DEVICES,
-        "devices besides the host on which calls may be direct (GPUs are untested)",
+        "devices besides the host on which calls may be direct (GPUs only with `all`)",
     ),
     EnvironmentVariable(
         "FASTOPS_CACHE_SIZE", "256", None, "how many prepared kernels each op may keep"
