@@ -16,6 +16,7 @@ import contextlib
 import os
 import sys
 from functools import partial
+from types import ModuleType
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -356,11 +357,12 @@ def _name(dataset):
     TensorFlow imports the modules of these classes when they are first used.
     """
     kind = type(dataset)
-    package, _, module = kind.__module__.rpartition(".")
-    own = package == "tensorflow.python.data.ops" and kind.__module__ in sys.modules
-    if not own or vars(sys.modules[kind.__module__]).get(kind.__qualname__) is not kind:
+    package, _, name = kind.__module__.rpartition(".")
+    module = sys.modules.get(kind.__module__)
+    own = package == "tensorflow.python.data.ops" and issubclass(type(module), ModuleType)
+    if not own or vars(module).get(kind.__qualname__) is not kind:
         return None
-    return f"{module}.{kind.__qualname__}"
+    return f"{name}.{kind.__qualname__}"
 
 
 def _is_known(tensor):

@@ -61,6 +61,12 @@ def test_handfuls(seed):
     assert status == 0, said
 
 
+def test_a_module_of_datasets():
+    """Pipelines look up the classes of datasets in modules that may be missing."""
+    status, said = run("tensorflow.python.data.ops.prefetch_op")
+    assert status == 0, said
+
+
 @pytest.mark.slow
 def test_faults_of_single_names():
     """Some names are tested here; ``python tests/faults.py`` tests all."""
