@@ -18,6 +18,7 @@ STEPS = {
     "ladder": (300, "small ops 3 times faster, 1.5 us above the bare kernel; large not slower"),
     "plan": (180, "a perceptron's training step through a plan, 5 times faster"),
     "training": (300, "Keras's fit under install: the same weights as stock"),
+    "programs": (300, "eager programs under install: the same bytes as stock"),
     "memory": (300, "flat over a million calls, on the host and on the device"),
     "sanitizer": (600, "compute-sanitizer over quick tests, and over the ops of the ladder"),
 }
