@@ -23,9 +23,8 @@ def run(request):
         "driver": _driver(),
         "GPUs": _describe_gpus(tf),
     }
-    findings.notes.append(
-        f"devices: {', '.join(device.name for device in tf.config.list_logical_devices())}"
-    )
+    devices = [device.name for device in tf.config.list_logical_devices()]
+    findings.verdicts.append(holds(f"there is a {request.device}", request.has_device(), devices))
     empty = request.stand_ins()
     if empty:
         findings.notes.append(

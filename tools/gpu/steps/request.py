@@ -83,13 +83,12 @@ class Request:
         """Tell whether a library of NVIDIA is complete, or the device does not need it."""
         return self.kind == "CPU" or not any(name.startswith(library) for name in self.stand_ins())
 
-    def require_device(self):
-        """Raise an error if TensorFlow does not have the device: it would use the host instead."""
+    def has_device(self):
+        """Tell whether TensorFlow has the device. If it does not, it uses the host instead."""
         import tensorflow as tf
 
-        names = [device.name for device in tf.config.list_physical_devices()]
-        if not any(name.endswith(self.full_name.rpartition("device:")[2]) for name in names):
-            raise RuntimeError(f"TensorFlow has no {self.device}, only {', '.join(names)}")
+        name = self.full_name.rpartition("device:")[2]
+        return any(device.name.endswith(name) for device in tf.config.list_physical_devices())
 
     def scope(self):
         """Return the scope for calls: none, if calls are placed on the device by default."""
