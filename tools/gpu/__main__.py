@@ -99,10 +99,10 @@ def _add_prove(commands):
 
 
 def _share(text):
-    part, count = map(int, text.split("/"))
-    if not 1 <= part <= count:
-        raise ValueError(text)
-    return part, count
+    part, _, count = text.partition("/")
+    if not (part.isdigit() and count.isdigit() and 1 <= int(part) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 1/4")
+    return int(part), int(count)
 
 
 def main(arguments=None):

@@ -27,8 +27,13 @@ WIDTH, BATCH, THREADS = 32, 32, 4
 
 
 def run(request):
-    results = {arm: _in_process(request, arm) for arm in ARMS}
-    findings = Findings(figures=results)
+    seen = {arm: _in_process(request, arm) for arm in ARMS}
+    results = {arm: seen[arm]["programs"] for arm in ARMS}
+    paths = seen["direct"]["paths"]
+    findings = Findings(figures=seen)
+    findings.verdicts.append(
+        holds("direct: most calls are", paths["direct"] > sum(paths.values()) / 2, paths)
+    )
     findings.table = [["program", *(f"{arm} us" for arm in ARMS)]]
     for name, (_, stock) in results["stock"].items():
         findings.table.append([name, *(f"{results[arm][name][0]:.1f}" for arm in ARMS)])
@@ -39,7 +44,7 @@ def run(request):
 
 
 def _in_process(request, arm):
-    """Run all programs in a new process; return the times and digests by program."""
+    """Run all programs in a new process; return what `run_all` prints."""
     code = (
         "from tools.gpu.steps import programs, request\n"
         f"asked = request.Request('programs', {request.device!r}, '', '.', {request.quick})\n"
@@ -62,7 +67,7 @@ def _in_process(request, arm):
 
 
 def run_all(request, installed):
-    """Run the programs, and print their times and digests as JSON."""
+    """Run the programs; print their times and digests, and the paths of all calls, as JSON."""
     import keras
     import tensorflow as tf
 
@@ -76,7 +81,9 @@ def run_all(request, installed):
         for make in PROGRAMS:
             keras.utils.set_random_seed(1)
             results[make.__name__] = _timed(*make(tf, keras), 10 if request.quick else STEPS)
-    print(json.dumps(results))
+    stats = fastops.stats()
+    paths = {name: getattr(stats, name) for name in ("direct", "capi", "tensorflow")}
+    print(json.dumps({"programs": results, "paths": paths}))
 
 
 def _timed(step, values, steps):
