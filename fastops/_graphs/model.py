@@ -4,7 +4,8 @@ import inspect
 import keyword
 
 from fastops._graphs.contract import Contract
-from fastops._plans.caller import Caller, Case
+from fastops._plans.caller import Caller
+from fastops._plans.case import Bound
 from fastops._specialize.policy import MAX_FUNCTION_SIGNATURES
 
 
@@ -61,7 +62,7 @@ class Model(Caller):
         return self._contract.planned.describe()
 
     def prepare(self, args, kwargs, called, result):
-        """Make the first call with inputs of these dtypes and shapes, and the case for later calls.
+        """Make the first call with inputs of these dtypes and shapes, and bind later ones.
 
         `Caller` calls this method.
         """
@@ -72,7 +73,7 @@ class Model(Caller):
             return None, True, result  # other values may fail to convert: check each call
         positions = {name: i for i, name in enumerate(inputs)}
         takes = [positions[name] for name in self.inputs]
-        return Case(contract.planned, takes, contract.signature.pack), True, result
+        return Bound(contract.planned, takes, contract.signature.pack), True, result
 
     def __repr__(self):
         return f"<fastops.graph.Model: ({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Calls of traced functions: the signature of the arguments finds the case that runs a call."""
+"""Calls of traced functions: the signature of the arguments finds the case of a call."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -9,12 +9,11 @@ from libc.stdint cimport int64_t
 
 from fastops._core cimport draws
 from fastops._core.preparing cimport generation
-from fastops._cpp.dicts cimport Referent
 from fastops._cpp.plan cimport Borrowed
 from fastops._cpp.python cimport PyVectorcall_Call, PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.vectorcall cimport EnableVectorcall
-from fastops._plans.plan cimport borrow_anywhere
+from fastops._plans.case cimport Bound, FunctionCase
 from fastops._plans.runner cimport (
     CHANGED,
     Course,
@@ -83,96 +82,6 @@ cdef bint pays_for_plan(Account account, double num_nodes, bint loops) noexcept:
 
 
 @cython.final
-cdef class Waiting:
-    """Calls of one signature without a case: TensorFlow makes them until a case pays."""
-
-    def __cinit__(self):
-        self.account = Account()
-
-
-@cython.final
-cdef class Case:
-    """Runs the calls of one signature.
-
-    Parameters
-    ----------
-    runner : Runner
-        Runs the calls, by its plan or by TensorFlow.
-    takes : list of int or EagerTensor
-        For each tensor that the function takes: the number of the signature's leaf, or the constant
-        tensor that all calls of the signature pass.
-    pack : callable or None
-        Makes the function's result of a list of tensors. None: the only tensor is the result.
-    """
-
-    def __init__(self, Runner runner not None, takes, pack):
-        self.runner = runner
-        self.pack = pack
-        self.last_leaf = -1
-        self.constant_objects = [source for source in takes if not isinstance(source, int)]
-        for source in takes:
-            if isinstance(source, int):
-                self.leaves.push_back(source)
-                self.last_leaf = max(self.last_leaf, source)
-            else:
-                self.constants.push_back(borrow_anywhere(source)[0])
-                self.leaves.push_back(-<int>self.constants.size())
-
-    cdef int refer(self, const Signature& signature, dropped) except -1:
-        """Keep weak references to the objects that the signature takes by identity.
-
-        The key has their addresses, which later objects may get. `dropped` is called when one of
-        the objects is gone.
-        """
-        cdef size_t i
-        self.references = []
-        for i in range(signature.num_identities()):
-            self.references.append(ref(<object>signature.identity(i), dropped))
-        return 0
-
-    cdef bint refers(self, const Signature& signature) except -1:
-        """Whether a signature with an equal key has the same objects."""
-        cdef size_t i
-        for i in range(signature.num_identities()):
-            if Referent(<PyObject*>self.references[i]) != signature.identity(i):
-                return False
-        return True
-
-    cdef int gather(self, const Signature& signature, Borrowed* given) except -1:
-        cdef size_t i
-        cdef int leaf
-        if self.last_leaf >= <int>signature.num_leaves():
-            raise SystemError("a plan reads a leaf that the signature does not have")
-        for i in range(self.leaves.size()):
-            leaf = self.leaves[i]
-            if leaf >= 0:
-                given.push_back(signature.leaf(leaf))
-            else:
-                given.push_back(&self.constants[-leaf - 1])
-        return 0
-
-    cdef list inputs(self, const Signature& signature):
-        """Return the tensors that the function takes as EagerTensors."""
-        cdef int leaf
-        return [
-            <object>signature.object(leaf) if leaf >= 0 else self.constant_objects[-leaf - 1]
-            for leaf in self.leaves
-        ]
-
-
-@cython.final
-cdef class Binding:
-    """The trace of a signature, for calls that a tape records.
-
-    TensorFlow chooses the functions that run and makes the record. It does not have to bind the
-    arguments again, nor to look for the trace.
-    """
-
-    def __cinit__(self):
-        self.account = Account()
-
-
-@cython.final
 cdef class UnseenCalls:
     """Counts the calls that TensorFlow does not know of, until `tell_of_calls` reports them.
 
@@ -194,8 +103,8 @@ def callers():
 cdef class Caller:
     """A function whose calls run by cases, one for each signature of the arguments.
 
-    This class finds the case of a call. The method `prepare` of derived classes, which are written
-    in Python, makes the case of a new signature.
+    This class finds the case of a call, and decides when its arguments are bound. The methods
+    `prepare` and `bind` of derived classes, which are written in Python, bind them.
 
     Parameters
     ----------
@@ -204,10 +113,11 @@ cdef class Caller:
     plans : bool
         Whether plans may run calls.
     most : int
-        The maximum number of signatures. Beyond it, the oldest signature is dropped.
+        The maximum number of signatures. Beyond it, the oldest signature whose arguments are not
+        bound is dropped, or else the oldest one.
     patient : bool
-        Whether a case is made only when it pays: see `fastops._specialize.policy`. Otherwise the
-        first call of a signature makes its case.
+        Whether the arguments of a signature are bound only when it pays: see
+        `fastops._specialize.policy`. Otherwise the first call does it.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -219,7 +129,7 @@ cdef class Caller:
     def __init__(self, target, plans, most, patient=False):
         self.target = target
         self.plans = plans
-        self.cases, self.waiting, self.bindings = Cache(most), Cache(most), Cache(most)
+        self.cases = Cache(most)
         self.patient = patient
         _callers.add(self)
 
@@ -245,42 +155,19 @@ cdef class Caller:
         self.tally.unseen = 0
 
     def prepare(self, args, kwargs, called, result):
-        """Make the case of a signature, as `fastops._plans.plans.Plans.prepare` does.
+        """Bind the arguments of a signature, as `fastops._plans.plans.Plans.prepare` does.
 
-        If the call has been made, there may be no case: the next call is then treated as the first
-        one.
+        If the call has been made, there may be no `Bound`: the next call is then treated as the
+        first one.
         """
         raise NotImplementedError
 
-    def drop(self, bytes key):
-        """Drop the case of a signature, and return it, if there is one."""
-        case = self.cases.get(key)
-        self.cases.drop(key)
-        self.waiting.drop(key)
-        self.bindings.drop(key)
-        if self.last is not None and self.last.key == key:
-            self.last = None
-        return case
-
     def bind(self, args, kwargs):
-        """Return the trace of a call, and its `Case` without a plan; None if TensorFlow must bind.
+        """Return the trace of a call, and its `Bound` without a plan; None if TensorFlow must bind.
 
         TensorFlow has made such a call.
         """
         return None
-
-    def known_cases(self):
-        """Return the cases of all signatures in the cache."""
-        return self.cases.values()
-
-    def forget(self):
-        """Drop all cases: the next call of each signature is treated as the first one."""
-        self.cases.clear()
-        self.waiting.clear()
-        self.bindings.clear()
-        self.last, self.account = None, Account()
-        self.one_trace = self.has_plan = False
-        self.failures = 0
 
     def size_up(self):
         """Return the size of the function's traces.
@@ -290,48 +177,99 @@ cdef class Caller:
         """
         raise NotImplementedError
 
-    cdef Waiting wait_for(self, bytes key):
-        """Return the `Waiting` of a signature; make it if there is none."""
-        cdef Waiting waiting = self.waiting.get(key)
-        if waiting is None:
-            waiting = Waiting()
-            waiting.account.drops = self.failures  # each failure doubles the bar
-            waiting = self.waiting.put(key, waiting)
-        return waiting
+    def all_cases(self):
+        """Return the cases of all signatures in the cache."""
+        return self.cases.values()
 
-    cdef bint pays(self, Waiting waiting) except -1:
-        """Whether calls of a signature have cost enough to make a case.
+    def known_cases(self):
+        """Return the cases whose arguments are bound for calls that no tape records."""
+        return [case for case in self.cases.values() if case.bound is not None]
+
+    def drop(self, bytes key):
+        """Drop the case of a signature, and return it, if there is one."""
+        case = self.cases.get(key)
+        self.cases.drop(key)
+        if self.last is not None and self.last.key == key:
+            self.last = None
+        return case
+
+    def forget(self):
+        """Drop all cases: the next call of each signature is treated as the first one."""
+        self.cases.clear()
+        self.last, self.account = None, Account()
+        self.one_trace = self.has_plan = False
+        self.failures = 0
+
+    cdef FunctionCase find(self, const Signature& signature):
+        cdef FunctionCase case = self.last
+        cdef PyObject* stored
+        if case is None or not signature.Is(
+            PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key)
+        ):
+            stored = self.cases.find(_key_of(signature))
+            if stored == NULL:
+                return None
+            case = <FunctionCase>stored
+        if signature.num_identities() != 0 and not case.refers(signature):
+            return None  # an object of the case is gone, and another one has its address
+        if (
+            case.bound is not None
+            and case.bound.runner.waits_for_seed
+            and case.bound.runner.era != draws.era
+        ):
+            self.drop(case.key)
+            return None
+        return case
+
+    cdef FunctionCase add(self, const Signature& signature):
+        cdef FunctionCase case = self.find(signature)
+        cdef FunctionCase other
+        if case is not None:
+            return case
+        case = FunctionCase(_key_of(signature))
+        if signature.num_identities() != 0:
+            case.refer(signature, _dropper(self, case.key))
+        if len(self.cases) >= self.cases.most and self.cases.find(case.key) == NULL:
+            for other in self.cases.values():
+                if other.bound is None:
+                    self.cases.drop(other.key)
+                    break
+        self.cases.replace(case.key, case)
+        return case
+
+    cdef bint pays(self, FunctionCase case) except -1:
+        """Whether calls of a signature have cost enough to bind its arguments and make a plan.
 
         Binding the arguments costs the same for all functions. The cost of a plan is in proportion
         to the nodes of the trace. If all signatures have the same trace, the calls of all of them
         pay for its plan.
         """
-        cdef Account account = waiting.account
+        cdef Account account = case.account
         cdef int64_t cost = _binding.of(1)
         if not account.is_due(cost) and not self.account.is_due(cost):
             return False  # the function is called rarely
-        if waiting.num_nodes == 0:
-            waiting.num_nodes, waiting.loops, self.one_trace, self.has_plan = self.size_up()
+        if case.num_nodes == 0:
+            case.num_nodes, case.loops, self.one_trace, self.has_plan = self.size_up()
         if self.one_trace and self.has_plan:
             return account.is_due(cost)
         if self.one_trace:
             account = self.account
-        return pays_for_plan(account, waiting.num_nodes, waiting.loops)
+        return pays_for_plan(account, case.num_nodes, case.loops)
 
-    cdef int learn(self, Case case, Waiting waiting, int64_t ns) except -1:
-        """Update the cost estimates by the time that making a case took.
+    cdef int learn(self, FunctionCase case, int64_t ns) except -1:
+        """Update the cost estimates by the time that binding and making a plan took.
 
         If another case uses the runner already, that was the time of binding alone.
         """
-        self.waiting.drop(case.key)
-        if case.runner.known:
+        cdef Runner runner = case.bound.runner
+        if runner.known:
             _binding.learn(1, ns)
             return 0
-        case.runner.known = True
-        case.runner.num_nodes = waiting.num_nodes
-        case.runner.call_ns = waiting.account.shortest_ns
-        _making.learn(waiting.num_nodes + _around_plan, ns)
-        if case.runner.plan is None:
+        runner.known = True
+        runner.num_nodes = case.num_nodes
+        runner.call_ns = case.account.shortest_ns
+        _making.learn(case.num_nodes + _around_plan, ns)
+        if runner.plan is None:
             self.failures += 1
         else:
             self.has_plan = True
@@ -339,42 +277,38 @@ cdef class Caller:
 
     cdef object run_taped(self, const Signature& signature, const Original* call, int skipped):
         """Run a call that a tape may record."""
-        cdef bytes key = PyBytes_FromStringAndSize(signature.data(), signature.size())
-        cdef Binding binding = self.bindings.get(key)
+        cdef FunctionCase case = self.find(signature)
         cdef int64_t begin
-        if binding is not None and binding.case is not None and (
-            signature.num_identities() == 0 or binding.case.refers(signature)
-        ):
+        if case is not None and case.taped is not None:
             self.tally.unseen += 1
-            return binding.run(binding.case.inputs(signature), binding.concrete.captured_inputs)
+            self.last = case
+            return case.call_taped(case.taped.inputs(signature), case.concrete.captured_inputs)
         if self.tally.unseen != 0:
             self.tell_of_calls()
-        if binding is None:
-            binding = self.bindings.put(key, Binding())
         begin = now()
         result = call_original(call)
-        if binding.concrete is None:
-            binding.account.charge(now() - begin)
-            if binding.account.calls > 1 and binding.account.is_due(_binding.of(1)):
+        case = self.add(signature)
+        if case.taped is None and not case.taped_refused:
+            case.taped_account.charge(now() - begin)
+            if case.taped_account.calls > 1 and case.taped_account.is_due(_binding.of(1)):
                 args, kwargs = _arguments(call, skipped)
                 found = self.bind(args, kwargs)
-                binding.concrete = False  # TensorFlow binds all calls
-                if found is not None:
-                    binding.concrete, binding.case = found
-                    binding.run = _filter_traceback(binding.concrete._call_flat)
-                    if signature.num_identities() != 0:
-                        binding.case.refer(signature, _dropper(self, key))
+                if found is None:
+                    case.taped_refused = True
+                else:
+                    case.concrete, case.taped = found
+                    case.call_taped = _filter_traceback(case.concrete._call_flat)
         return result
 
-    cdef Case first(self, bytes key, const Signature& signature, const Original* call, int skipped,
-                    bint* called, PyObject** result):
-        """Handle a call whose signature has no case; return the new case, if any.
+    cdef FunctionCase first(self, const Signature& signature, const Original* call, int skipped,
+                            bint* called, PyObject** result):
+        """Handle a call whose arguments are not bound; return its case if they are now.
 
         Sets `called` to whether the call has been made, and `result` to its result, a new
         reference. The first `skipped` arguments are not arguments of the function.
         """
-        cdef Case case
-        cdef Waiting waiting = None
+        cdef FunctionCase case = None
+        cdef Bound bound
         cdef int64_t begin, ns
         # Call TensorFlow from compiled code: no frame of fastops is in the stacks it records.
         first = self.announce()
@@ -382,34 +316,43 @@ cdef class Caller:
         value = call_original(call) if first else None
         if first and self.patient:
             ns = now() - begin
-            waiting = self.wait_for(key)
-            waiting.account.charge(ns)
+            case = self.add(signature)
+            if case.account.calls == 0:
+                case.account.drops = self.failures  # each failure doubles the bar
+            case.account.charge(ns)
             self.account.charge(ns)
             # Programs make functions for a single call: `tf.vectorized_map` does.
-            if self.account.calls == 1 or not self.pays(waiting):
-                self.note(_FIRST if waiting.account.calls == 1 else _EARLY)
+            if self.account.calls == 1 or not self.pays(case):
+                self.note(_FIRST if case.account.calls == 1 else _EARLY)
                 called[0] = True
                 Py_INCREF(value)
                 result[0] = <PyObject*>value
                 return None
         args, kwargs = _arguments(call, skipped)
         begin = now()
-        case, made, value = self.prepare(args, kwargs, first, value)
-        if case is not None:
-            case.key = key
-            if signature.num_identities() != 0:
-                case.refer(signature, _dropper(self, key))
-            if waiting is not None:
-                self.learn(case, waiting, now() - begin)
-            self.cases.replace(key, case)
-        elif not made:
-            raise SystemError("prepare() returned no case for a call that was not executed")
+        bound, made, value = self.prepare(args, kwargs, first, value)
         if made:
-            self.note(_FIRST if waiting is None or waiting.account.calls == 1 else _EARLY)
+            self.note(_FIRST if case is None or case.account.calls == 1 else _EARLY)
+        if bound is not None:
+            ns = now() - begin
+            if case is None:
+                case = self.add(signature)
+                case.bound = bound
+            else:
+                case.bound = bound
+                self.learn(case, ns)
+        elif not made:
+            raise SystemError("prepare() bound no arguments of a call that was not executed")
+        else:
+            case = None
         called[0] = made
         Py_INCREF(value)
         result[0] = <PyObject*>value
         return case
+
+
+cdef bytes _key_of(const Signature& signature):
+    return PyBytes_FromStringAndSize(signature.data(), signature.size())
 
 
 cdef tuple _arguments(const Original* call, int skipped):
@@ -442,12 +385,11 @@ cdef PyObject* _call(PyObject* callable, PyObject* const* args, size_t nargsf,
 cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NULL:
     """Call a function. The first `skipped` arguments of the call are not its arguments."""
     cdef PyObject* made = NULL
-    cdef PyObject* known
     cdef Signature signature
     cdef Borrowed given
-    cdef Case case
+    cdef FunctionCase case
+    cdef Bound bound
     cdef Course course = LEFT
-    cdef bytes key
     cdef bint called = False, taped = False
     cdef int unmet
     cdef str obstacle = None
@@ -475,40 +417,30 @@ cdef PyObject* call_as(Caller self, const Original* call, int skipped) except NU
         result = call_original(call)
         Py_INCREF(result)
         return <PyObject*>result
-    case = self.last
-    if case is None or not signature.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key)):
-        key = PyBytes_FromStringAndSize(signature.data(), signature.size())
-        known = self.cases.find(key)
-        case = None if known == NULL else <Case>known
-    else:
-        key = case.key
-    if case is not None and signature.num_identities() != 0 and not case.refers(signature):
-        case = None  # an object of the case is gone, and another one has its address
-    if case is not None and case.runner.waits_for_seed and case.runner.era != draws.era:
-        self.drop(key)
-        case = None
-    if case is None:
-        case = self.first(key, signature, call, skipped, &called, &made)
+    case = self.find(signature)
+    if case is None or case.bound is None:
+        case = self.first(signature, call, skipped, &called, &made)
         if called:
             return made
         Py_DECREF(<object>made)
     if case is not self.last:
         self.last = case
-    case.gather(signature, &given)
-    if case.runner.is_outdated():
-        result = case.runner.run_changed(case.inputs(signature), call)
+    bound = case.bound  # another thread may replace it
+    bound.gather(signature, &given)
+    if bound.runner.is_outdated():
+        result = bound.runner.run_changed(bound.inputs(signature), call)
         course = CHANGED
-    elif case.runner.plan is None and case.runner.bare_for == generation:
-        result = case.runner.run_bare(case.inputs(signature))
+    elif bound.runner.plan is None and bound.runner.bare_for == generation:
+        result = bound.runner.run_bare(bound.inputs(signature))
         self.tally.unseen += 1
         course = LEFT
     else:
-        result = case.runner.run_as(given, case.pack, call, &course)
+        result = bound.runner.run_as(given, bound.pack, call, &course)
         if course == PLANNED:
             self.tally.unseen += 1
             self.planned += 1
     if course != PLANNED:
-        self.note(case.runner.sentence if course == LEFT else _COURSES[course])
+        self.note(bound.runner.sentence if course == LEFT else _COURSES[course])
     Py_INCREF(result)
     return <PyObject*>result
 

@@ -6,7 +6,8 @@ from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
 
 from fastops._plans import costs
-from fastops._plans.caller import Caller, Case, UnseenCalls
+from fastops._plans.caller import Caller, UnseenCalls
+from fastops._plans.case import Bound
 from fastops._plans.leaves import Leaves
 from fastops._plans.packing import packer
 from fastops._plans.planned import Planned, options_of
@@ -91,7 +92,7 @@ class Plans(Caller):
         return costs.largest(counted), costs.has_loops(counted), len(traces) == 1, planned
 
     def prepare(self, args, kwargs, called, result):
-        """Make the case of a signature, given a call.
+        """Bind the arguments of a signature, given a call, and make the plan of a new trace.
 
         Parameters
         ----------
@@ -104,20 +105,20 @@ class Plans(Caller):
 
         Returns
         -------
-        case : Case
+        bound : Bound
             Runs the calls of this signature from now on.
         called, result
             As passed. A method that makes the call itself returns True and the call's result.
         """
         try:
-            case = self._case(args, kwargs)
+            bound = self._bound_to_trace(args, kwargs)
         except Exception as problem:
             if not called:
                 raise
             # TensorFlow has made the call, so it is valid: TensorFlow makes the next ones too.
             obstacle = "binding_failed", f"{type(problem).__name__}: {problem}"
-            case = Case(Planned(None, obstacle=obstacle), [], None)
-        return case, called, result
+            bound = Bound(Planned(None, obstacle=obstacle), [], None)
+        return bound, called, result
 
     def tell_of_calls(self):
         """Report calls that plans ran to TensorFlow's detector of functions traced too often."""
@@ -141,7 +142,7 @@ class Plans(Caller):
         concrete : ConcreteFunction
             The trace.
         flat, takes : list
-            The tensors that the trace takes, and the sources that `Case` asks for.
+            The tensors that the trace takes, and the sources that `Bound` asks for.
         obstacle : tuple or None
             Why later calls must not be bound in the same way.
         """
@@ -163,7 +164,7 @@ class Plans(Caller):
         return leaves, concrete, flat, takes, obstacle
 
     def bind(self, args, kwargs):
-        """Return the trace of a call, and its `Case` without a plan; None if TensorFlow must bind.
+        """Return the trace of a call, and its `Bound` without a plan; None if TensorFlow must bind.
 
         TensorFlow has made such a call.
         """
@@ -174,19 +175,19 @@ class Plans(Caller):
         # A tape sees that TensorFlow binds a variable.
         if obstacle is not None or leaves.variables or not self._optimize:
             return None
-        return concrete, Case(Planned(concrete, "tensorflow"), takes, None)
+        return concrete, Bound(Planned(concrete, "tensorflow"), takes, None)
 
-    def _case(self, args, kwargs):
-        """Return the `Case` of a signature, given a call."""
+    def _bound_to_trace(self, args, kwargs):
+        """Return the `Bound` of a signature, given a call."""
         leaves, concrete, flat, takes, obstacle = self._inputs_of(args, kwargs)
         if obstacle is not None:
-            return Case(Planned(concrete, self._executor, obstacle=obstacle), [], None)
+            return Bound(Planned(concrete, self._executor, obstacle=obstacle), [], None)
         devices = tuple(leaves.devices(flat))
         drawing = known(concrete._inference_function)
         if drawing is not None and drawing.draws != NONE and self._optimize:
             captured = list(concrete.captured_inputs)
             if not any(devices) and drawing.own([*flat, *captured]):
-                return Case(drawing.runner, [*takes, *captured], packer(concrete))
+                return Bound(drawing.runner, [*takes, *captured], packer(concrete))
         else:
             drawing = None
         key = (
@@ -201,12 +202,16 @@ class Plans(Caller):
             )
         if drawing is not None:
             planned.wait_for_seed()
-        return Case(planned, takes, packer(concrete))
+        return Bound(planned, takes, packer(concrete))
 
     def drop(self, key):
         """Drop the case of a signature, and its plan unless other cases use it; return the case."""
         case = super().drop(key)
-        if case is None or any(other.runner is case.runner for other in self.known_cases()):
+        if (
+            case is None
+            or case.bound is None
+            or any(other.runner is case.runner for other in self.known_cases())
+        ):
             return case
         # A new dict: the garbage collector may call this method while another one reads the dict.
         self._planned = {
@@ -220,10 +225,11 @@ class Plans(Caller):
         Returns
         -------
         list of dict
-            With ``"arguments"`` (as TensorFlow shows them), ``"executor"``, ``"reason"`` (why there
-            is no plan), and ``"nodes"`` (the number of steps of the plan).
+            With ``"arguments"`` (as TensorFlow shows them, once they are bound), ``"executor"``,
+            ``"reason"`` (why there is no plan), ``"nodes"`` (the number of steps of the plan), and
+            ``"state"`` (see `fastops._plans.case`).
         """
-        return [case.runner.describe() for case in self.known_cases()]
+        return [case.describe() for case in self.all_cases()]
 
     def reset(self):
         """Drop all plans. TensorFlow keeps the traces."""

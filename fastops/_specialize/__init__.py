@@ -24,5 +24,6 @@ is known about the objects of methods. Before a recording of a method is used, `
 copies of the variables and compares the results.
 
 The stand-ins for variables, for datasets of arrays and for sessions record no ops. They learn from
-what TensorFlow makes in the first calls of a kind (`learned`), with the same states.
+what TensorFlow makes in the first calls of a kind (`learned`), with the same states. Traced
+functions record no ops either: their plans are made from graphs (`fastops._plans.case`).
 """

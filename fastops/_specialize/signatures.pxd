@@ -18,3 +18,5 @@ cdef bint read_method(Signature* signature, PyObject* const* args, Py_ssize_t po
 # Returns the call that the key of a recording stands for, as text, for example
 # "(float32[2,3], axis=-1)". None if the bytes are no signature.
 cdef str text_of(bytes key)
+# The same for the key of a call of a traced function.
+cdef str text_of_values(bytes key)

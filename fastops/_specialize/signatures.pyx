@@ -5,7 +5,7 @@ All code that reads signatures goes through this module, since the set of classe
 know (`Known`) is a variable of one extension.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -71,6 +71,11 @@ cdef str text_of(bytes key):
     return text.decode("utf-8", "replace") or None
 
 
+cdef str text_of_values(bytes key):
+    cdef string text = Print[OfTraces](PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), _where[0])
+    return text.decode("utf-8", "replace") or None
+
+
 def describe(str policy, *args, **kwargs):
     """Return the signature of a call as text; None if the policy refuses an argument.
 
@@ -88,7 +93,7 @@ def describe(str policy, *args, **kwargs):
     cdef PyObject* keywords = <PyObject*>names
     cdef Py_ssize_t n = len(args)
     cdef bint taken
-    cdef string text
+    cdef bytes key
     for argument in (*args, *kwargs.values()):
         given.push_back(<PyObject*>argument)
     runtime()  # captures TensorFlow's context, as calls do before they read signatures
@@ -100,11 +105,8 @@ def describe(str policy, *args, **kwargs):
         taken = read_method(&signature, given.data(), n, keywords, <PyTypeObject*>tf.Module)
     if not taken:
         return None
-    if policy == "traces":
-        text = Print[OfTraces](signature.data(), signature.size(), _where[0])
-    else:
-        text = Print[OfRecordings](signature.data(), signature.size(), _where[0])
-    return text.decode("utf-8", "replace") or None
+    key = PyBytes_FromStringAndSize(signature.data(), signature.size())
+    return text_of_values(key) if policy == "traces" else text_of(key)
 
 
 def know_objects(classes):

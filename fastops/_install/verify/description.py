@@ -46,10 +46,14 @@ def _made_by(replacement, args):
     if kind is traced.FunctionCall and args:
         caller = getattr(args[0], "_fastops_caller", None)
         cases = () if caller is None else caller.describe()
-        return [
-            f"{case['executor']} of {case['nodes']} nodes: {case['arguments']}" for case in cases
-        ]
+        return [_of_case(case) for case in cases]
     return []
+
+
+def _of_case(case):
+    plan = f"a plan of {case['nodes']} nodes"
+    by = plan if case["executor"] == "plan" else f"TensorFlow ({case['reason']})"
+    return f"{by}: {case['arguments']}"
 
 
 def _of_recording(entry):
