@@ -45,7 +45,8 @@ PROGRAMS = {
 DATASETS = {
     "a batch of a dataset in memory": 5,
     "a shuffled batch of a dataset in memory": 3,
-    "a batch with a function that is mapped over it": 2,
+    "a batch with a function that is mapped over it": 20,
+    "a batch with a function that is mapped over its rows": 5,
     "an epoch of 32 batches with a small traced step": 6,
 }
 FUNCTIONS = {

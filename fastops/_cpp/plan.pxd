@@ -63,6 +63,8 @@ cdef extern from "declarations.h" namespace "fastops":
         Made()
         size_t size()
         Tensor& operator[](size_t)
+        void clear()
+        void push_back(const Tensor&) except +
 
     cdef cppclass NativePlan:
         vector[NativeStep] steps

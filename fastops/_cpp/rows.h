@@ -22,11 +22,13 @@
 #include "device.h"
 #include "gil.h"
 #include "handle.h"
+#include "plan.h"
 #include "tensorflow/core/framework/dataset.h"
 #include "tensorflow/core/graph/graph_def_builder.h"
 #include "tensorflow/core/kernels/data/random_seed_ops.h"
 #include "tensorflow/core/lib/random/philox_random.h"
 #include "tensorflow/core/lib/random/random_distributions.h"
+#include "tensorflow/core/util/work_sharder.h"
 #include "tensors.h"
 
 namespace fastops {
@@ -40,9 +42,21 @@ using SeedSource = std::shared_ptr<data::SeedGenerator>;
 // iterators of a dataset, so TensorFlow's iterator in place of this one must draw these again.
 class SeedLog {
  public:
+  // Thrown when another iterator has drawn from a generator since this one began.
+  struct OthersDraw {};
+
+  // From now on no other iterator may draw in between.
+  void ForbidOthers() { alone_ = true; }
+
   void Draw(const SeedSource& seeds, int64_t* seed, int64_t* seed2) {
-    draws_.push_back({seeds, seeds->num_random_samples(), element_});
+    const int64_t before = seeds->num_random_samples();
+    if (alone_) {
+      const auto last = std::find_if(draws_.rbegin(), draws_.rend(),
+                                     [&seeds](const auto& draw) { return draw.seeds == seeds; });
+      if (last != draws_.rend() && last->after != before) throw OthersDraw();
+    }
     seeds->GenerateSeeds(seed, seed2);
+    draws_.push_back({seeds, before, seeds->num_random_samples(), element_});
   }
 
   size_t draws() const { return draws_.size(); }
@@ -52,8 +66,8 @@ class SeedLog {
   // How many elements were begun, with the end.
   int64_t elements() const { return element_; }
 
-  // Sets the generators to their states before the draws for an element; -1 stands for making the
-  // iterator. To be called for all elements in order.
+  // Sets the generators to their states before the draws for an element, and for those before it
+  // that were not restored yet; -1 stands for making the iterator.
   void Restore(int64_t element) {
     std::vector<data::SeedGenerator*> restored;
     for (; next_ < draws_.size() && draws_[next_].element <= element; ++next_) {
@@ -75,16 +89,19 @@ class SeedLog {
     }
   }
 
-  // Sets the generators to the states that were kept.
-  void SetKept() {
-    for (const auto& [seeds, number] : kept_) Set(seeds.get(), number);
+  // Sets the generators to the states that were kept. `ahead`: not those that have drawn more
+  // since.
+  void SetKept(bool ahead) {
+    for (const auto& [seeds, number] : kept_) {
+      if (!ahead || seeds->num_random_samples() < number) Set(seeds.get(), number);
+    }
     kept_.clear();
   }
 
  private:
   struct SeedDraw {
     SeedSource seeds;
-    int64_t before;  // how many samples the generator had drawn before
+    int64_t before, after;  // how many samples the generator had drawn
     int64_t element;
   };
 
@@ -97,6 +114,7 @@ class SeedLog {
   std::vector<std::pair<SeedSource, int64_t>> kept_;
   size_t next_ = 0;
   int64_t element_ = -1;
+  bool alone_ = false;
 };
 
 // An iterator of one dataset.
@@ -420,27 +438,33 @@ class RowReader {
                                  column.dtype() == tensorflow::DT_STRING);
   }
 
+  enum Found { kRows, kEnd, kOthersDraw };
+
+  // Finds the rows of the next element. kOthersDraw: see `SeedLog::ForbidOthers`; then nothing more
+  // can be found.
+  Found Next() {
+    rows_.clear();
+    return Find(&rows_);
+  }
+
+  // The following members are about the rows that `Next` has found.
+  int64_t num_rows() const { return rows_.size(); }
+  Made Row(int64_t i) const { return Rows({rows_[i]}, /*batched=*/false); }
+  Made Element() const { return Rows(rows_, batched_); }
+
   // Returns the tensors of the next element in a new list; None at the end. On failure, returns
   // null with a Python exception.
   PyObject* Take() {
-    RowNumbers rows = std::move(rows_);
+    RowNumbers rows = std::move(rows_);  // other threads may call this while rows are copied
     rows.clear();
-    const size_t draws = log_.draws();
-    const bool any = stream_->Next(&rows);
-    if (any || !ended_ || log_.draws() != draws) log_.BeginElement();
-    ended_ = !any;
-    if (!any) Py_RETURN_NONE;
-    std::vector<tensorflow::Tensor> tensors;
-    tensors.reserve(columns_.size());
-    for (const tensorflow::Tensor& column : columns_) {
-      tensors.push_back(batched_ ? Batch(column, rows) : Row(column, rows));
-    }
+    if (Find(&rows) != kRows) Py_RETURN_NONE;
+    Made tensors = Rows(rows, batched_);
     rows_ = std::move(rows);
     return ListOf(std::move(tensors));
   }
 
- private:
-  static PyObject* ListOf(std::vector<tensorflow::Tensor>&& tensors) {
+  // Returns a new list. On failure, returns null with a Python exception.
+  static PyObject* ListOf(Made&& tensors) {
     PyObject* list = PyList_New(tensors.size());
     if (list == nullptr) return nullptr;
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -452,6 +476,29 @@ class RowReader {
       PyList_SET_ITEM(list, i, tensor);
     }
     return list;
+  }
+
+ private:
+  Found Find(RowNumbers* rows) {
+    const size_t draws = log_.draws();
+    bool any = false;
+    try {
+      any = stream_->Next(rows);
+    } catch (const SeedLog::OthersDraw&) {
+      return kOthersDraw;
+    }
+    if (any || !ended_ || log_.draws() != draws) log_.BeginElement();
+    ended_ = !any;
+    return any ? kRows : kEnd;
+  }
+
+  Made Rows(const RowNumbers& rows, bool batched) const {
+    Made tensors;
+    tensors.reserve(columns_.size());
+    for (const tensorflow::Tensor& column : columns_) {
+      tensors.push_back(batched ? Batch(column, rows) : Row(column, rows));
+    }
+    return tensors;
   }
 
   // From this size on, a row that is aligned shares the memory of its tensor, as in TensorFlow.
@@ -516,14 +563,77 @@ class RowReader {
   bool ended_ = false;
 };
 
-// Whether a dataset is the only input of another one.
-inline bool IsInputOf(const tensorflow::Tensor& input, const tensorflow::Tensor& variant) {
-  data::DatasetBase *inner = nullptr, *outer = nullptr;
-  std::vector<const data::DatasetBase*> inputs;
-  return data::GetDatasetFromVariantTensor(input, &inner).ok() &&
-         data::GetDatasetFromVariantTensor(variant, &outer).ok() &&
-         outer->InputDatasets(&inputs).ok() && inputs.size() == 1 && inputs[0] == inner;
+// Puts rows together to a batch: BatchDatasetV2.
+class RowBatch {
+ public:
+  explicit RowBatch(int64_t num_rows) : num_rows_(num_rows) {}
+
+  // Appends the tensors of a row. Returns false if TensorFlow's kernel has to do it: their shapes
+  // differ from those of the first row, or their elements are not just bytes or strings.
+  bool Append(const Made& row) {
+    if (next_ == 0) {
+      for (const tensorflow::Tensor& tensor : row) {
+        if (!IsCopied(tensor.dtype())) return false;
+        tensorflow::TensorShape shape = tensor.shape();
+        shape.InsertDim(0, num_rows_);
+        tensors_.emplace_back(SmallTensorAllocator::Get(), tensor.dtype(), shape);
+        if (!tensors_.back().IsInitialized()) throw std::bad_alloc();
+      }
+    }
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (!Append(row[i], &tensors_[i])) return false;
+    }
+    ++next_;
+    return true;
+  }
+
+  Made& tensors() { return tensors_; }
+
+ private:
+  static bool IsCopied(tensorflow::DataType dtype) {
+    return tensorflow::DataTypeCanUseMemcpy(dtype) || dtype == tensorflow::DT_STRING;
+  }
+
+  bool Append(const tensorflow::Tensor& row, tensorflow::Tensor* batch) const {
+    if (row.dtype() != batch->dtype() || row.dims() + 1 != batch->dims()) return false;
+    for (int axis = 0; axis < row.dims(); ++axis) {
+      if (row.dim_size(axis) != batch->dim_size(axis + 1)) return false;
+    }
+    const int64_t items = row.NumElements();
+    if (row.dtype() == tensorflow::DT_STRING) {
+      std::copy_n(static_cast<const tensorflow::tstring*>(row.data()), items,
+                  static_cast<tensorflow::tstring*>(batch->data()) + next_ * items);
+    } else if (items != 0) {
+      const size_t bytes = items * tensorflow::DataTypeSize(row.dtype());
+      std::memcpy(static_cast<char*>(batch->data()) + next_ * bytes, row.data(), bytes);
+    }
+    return true;
+  }
+
+  const int64_t num_rows_;
+  int64_t next_ = 0;
+  Made tensors_;
+};
+
+// Replaces tensors by the results of a function that a pipeline maps over elements. TensorFlow's
+// rewrites of pipelines have the kernels of such functions split no work among threads.
+inline absl::Status RunMapped(NativePlan* plan, bool release_gil, Made* tensors) {
+  const tensorflow::ScopedPerThreadMaxParallelism alone(1);
+  Borrowed given;
+  for (const tensorflow::Tensor& tensor : *tensors) given.push_back(&tensor);
+  Made made;
+  const NativeStep* failed = nullptr;
+  const absl::Status status =
+      plan->Run(given, release_gil, Threads::kPool, /*measured=*/false, &made, &failed);
+  *tensors = std::move(made);
+  return status;
 }
+
+// A function that a dataset maps over its elements.
+struct MappedFunction {
+  std::string name;
+  bool batched;  // whether these elements are batches
+};
 
 // Which rows of which tensors the elements of a dataset consist of, read in the graph that
 // TensorFlow makes of the dataset before it rewrites it.
@@ -552,6 +662,10 @@ class RowSource {
   const RowPlanPtr& plan() const { return plan_; }
   const std::vector<tensorflow::Tensor>& columns() const { return columns_; }
   bool batched() const { return batched_; }
+  // In the order in which they are mapped.
+  const std::vector<MappedFunction>& functions() const { return functions_; }
+  // Whether all seeds are drawn when an iterator is made.
+  bool draws_first() const { return !draws_later_; }
 
  private:
   using Inputs = std::vector<std::pair<std::string, tensorflow::Tensor>>;
@@ -566,14 +680,15 @@ class RowSource {
     if (op == "ZipDataset") return ReadZip(node, inputs, resources);
     const tensorflow::Node* input = nullptr;
     int64_t number = 0;  // a size or count
-    if (op != "BatchDatasetV2" && op != "TakeDataset" && op != "SkipDataset" &&
-        op != "RepeatDataset" && op != "ShuffleDatasetV3") {
+    const bool maps = op == "MapDataset" || op == "ParallelMapDatasetV2";
+    if (!maps && op != "BatchDatasetV2" && op != "TakeDataset" && op != "SkipDataset" &&
+        op != "RepeatDataset" && op != "ShuffleDatasetV3" && op != "CacheDatasetV2") {
       return false;
     }
-    if (!node.input_node(0, &input).ok() || !Read(*input, inputs, resources) ||
-        !Constant(node, 1, &number)) {
-      return false;
-    }
+    if (!node.input_node(0, &input).ok() || !Read(*input, inputs, resources)) return false;
+    if (maps) return Map(node);
+    if (op == "CacheDatasetV2") return Cache(node);
+    if (!Constant(node, 1, &number)) return false;
     if (op == "RepeatDataset") return Repeat(number);
     if (op == "TakeDataset") return number < 0 || (number > 0 && Become<TakePlan>(number));
     if (op == "SkipDataset") return number == 0 || (number > 0 && Become<SkipPlan>(number));
@@ -592,11 +707,32 @@ class RowSource {
     return true;
   }
 
+  // A function that only computes changes neither the number of elements nor their order. So it may
+  // be run after the rows of an element were found.
+  bool Map(const tensorflow::Node& node) {
+    const tensorflow::AttrValue* function = node.attrs().Find("f");
+    if (function == nullptr) return false;
+    functions_.push_back({function->func().name(), batched_});
+    unshuffled_ = nullptr;
+    return true;
+  }
+
+  // Elements that are the same in each epoch do not have to be kept.
+  bool Cache(const tensorflow::Node& node) {
+    tensorflow::Tensor filename;
+    if (shuffled_ || !Value(node, 1, &filename) || filename.dtype() != tensorflow::DT_STRING ||
+        filename.NumElements() != 1) {
+      return false;
+    }
+    return filename.flat<tensorflow::tstring>()(0).empty();
+  }
+
   // TensorFlow leaves out a dataset that is repeated once, and makes one dataset of a shuffled and
   // repeated one.
   bool Repeat(int64_t count) {
     if (count == 0) return false;
     if (count == 1) return true;
+    draws_later_ |= shuffled_;
     if (unshuffled_ == nullptr) return Become<RepeatPlan>(std::max<int64_t>(count, -1));
     if (count < -1) return false;  // an error of the joint dataset
     plan_ = std::make_shared<ShufflePlan>(unshuffled_, buffer_size_, seeds_, count);
@@ -622,6 +758,7 @@ class RowSource {
     Become<ShufflePlan>(buffer_size, seeds_, int64_t{1});
     unshuffled_ = std::move(input);
     buffer_size_ = buffer_size;
+    shuffled_ = true;
     return true;
   }
 
@@ -667,7 +804,7 @@ class RowSource {
       const tensorflow::Node* input = nullptr;
       RowSource part;
       if (!node.input_node(i, &input).ok() || !part.Read(*input, inputs, resources) ||
-          !part.in_order_) {
+          !part.in_order_ || !part.functions_.empty()) {
         return false;
       }
       columns_.insert(columns_.end(), part.columns_.begin(), part.columns_.end());
@@ -705,8 +842,11 @@ class RowSource {
 
   RowPlanPtr plan_;
   std::vector<tensorflow::Tensor> columns_;
+  std::vector<MappedFunction> functions_;
   bool batched_ = false;
   bool in_order_ = false;  // whether the elements are all rows, one by one
+  bool shuffled_ = false;
+  bool draws_later_ = false;
   // Of a shuffled dataset: what it shuffles, and how.
   RowPlanPtr unshuffled_;
   int64_t buffer_size_ = 0;

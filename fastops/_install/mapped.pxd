@@ -1,14 +1,28 @@
-# The functions that a pipeline maps over its elements.
-cdef class MappedFunctions:
-    cdef object make            # makes the iterator that runs them
-    cdef object lock            # held while an element is made
-    cdef dict sources           # by the number of rows in a batch: the iterator and its tensors
+from fastops._cpp.rows cimport RowReader
+from fastops._specialize.policy cimport Account
+
+
+# Functions that are mapped one after the other, over the rows or over the batches.
+cdef class MappedStage:
+    cdef object make_plans
+    cdef object make_iterator
     cdef list dtypes
     cdef list shapes
-    cdef long long shortest_ns
+    cdef bint of_rows     # whether the results are batched
+    cdef list plans       # one for each function; None: an iterator of TensorFlow's runs them
+    cdef dict sources     # by the number of rows in a batch: such an iterator and its tensors
+    cdef Account account  # of the runs without plans
     cdef int num_runs
-    cdef readonly bint declined  # whether TensorFlow has to run them
+    cdef bint in_time     # whether a run took no longer than is allowed
+    cdef bint declined    # whether TensorFlow's threads have to run the functions
 
-    # The results for the tensors of an element; None if TensorFlow has to run the functions.
-    cdef list results(self, list tensors)
-    cdef list _run(self, resource)
+
+# All functions that a pipeline maps.
+cdef class MappedFunctions:
+    cdef MappedStage of_rows
+    cdef MappedStage of_elements
+    cdef object lock      # held while an element is made
+    cdef bint declined    # whether TensorFlow has to run them
+
+    # The results for the rows that the reader has found; None if TensorFlow has to make them.
+    cdef list results(self, RowReader* reader)

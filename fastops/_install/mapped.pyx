@@ -1,22 +1,34 @@
 # distutils: language = c++
-"""Functions that pipelines map over elements, run in the calling thread by TensorFlow's kernel.
+"""Functions that pipelines map over elements, run in the calling thread.
 
 TensorFlow instantiates the functions for each iterator, which takes milliseconds, and runs them in
-threads. Here one iterator of TensorFlow's runs the functions for all iterators of a dataset. Its
-pipeline repeats the same tensors without end, and maps the functions over them. An element is
-copied into the memory of these tensors before they are mapped.
+threads. Here they run in one of two ways for all iterators of a dataset:
+
+- One iterator of TensorFlow's runs the functions. Its pipeline repeats the same tensors without
+  end, and maps the functions over them. An element is copied into the memory of these tensors
+  before they are mapped.
+- Plans run the functions, as soon as these runs have cost enough to make plans (see
+  `fastops._specialize.policy`). The first results of the plans must be those of the iterator.
 """
 
 cimport cython
 from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy
+from libcpp.utility cimport move
 
+from fastops._core.preparing cimport generation
 from fastops._cpp.handle cimport HostTensor
+from fastops._cpp.plan cimport Made
 from fastops._cpp.python cimport call_object
-from fastops._cpp.tensors cimport CopyOf
-from fastops._dispatch cimport Op
-from fastops._specialize.policy cimport MAX_MAPPED_NS, now
+from fastops._cpp.rows cimport RowBatch, RowReader, RunMapped
+from fastops._cpp.tensors cimport CopyOf, SameBytes
+from fastops._dispatch cimport Op, runtime
+from fastops._plans.plan cimport Plan
+from fastops._specialize.policy cimport (
+    Account, Estimate, LONG_RUN_NS, MAX_MAPPED_NS, MAX_MAPPED_ROW_NS, now,
+)
 from fastops._tf.tensor cimport Tensor
 
 cdef extern from "definitions.h":
@@ -30,74 +42,208 @@ cdef tuple _KEYWORDS = tuple(
     [sys.intern(name) for name in ("iterator", "output_types", "output_shapes")]
 )
 cdef Op _get_next = Op("IteratorGetNext")
+cdef Estimate _making = Estimate("plan of a function that a dataset maps", 10e6)
 cdef int _TRIALS = 4  # runs after which it is known how long the functions take
 
 
 @cython.final
-cdef class MappedFunctions:
-    """The functions that a pipeline maps over its elements.
+cdef class MappedStage:
+    """Functions that are mapped one after the other, over the rows or over the batches.
 
     Parameters
     ----------
-    make : callable
+    make_plans : callable
+        Returns a list of plans, one for each function; None if there are none.
+    make_iterator : callable
         Given the tensors of an element, returns the resource of an iterator that maps the functions
         over these tensors without end. It must not change the tensors.
     dtypes, shapes : list
         The dtypes and shapes of the results.
+    of_rows : bool
+        Whether the results are batched. Then only plans are fast enough.
     """
 
-    def __init__(self, make, list dtypes, list shapes):
-        self.make, self.dtypes, self.shapes = make, dtypes, shapes
+    def __init__(self, make_plans, make_iterator, list dtypes, list shapes, bint of_rows):
+        self.make_plans, self.make_iterator = make_plans, make_iterator
+        self.dtypes, self.shapes, self.of_rows = dtypes, shapes, of_rows
+        self.account, self.sources = Account(), {}
+
+
+@cython.final
+cdef class MappedFunctions:
+    """All functions that a pipeline maps.
+
+    Parameters
+    ----------
+    of_rows, of_elements : MappedStage or None
+        The functions that are mapped over rows before these are batched, and the others.
+    """
+
+    def __init__(self, MappedStage of_rows, MappedStage of_elements):
+        self.of_rows, self.of_elements = of_rows, of_elements
         self.lock = threading.RLock()
-        self.sources = {}
-        self.shortest_ns = -1
 
-    cdef list results(self, list tensors):
-        cdef const Tensor* first = HostTensor(<PyObject*>tensors[0])
-        cdef long long begin
-        cdef long long duration
-        key = first.dim_size(0) if first.dims() else -1
-        source = self.sources.get(key)
+    @property
+    def is_declined(self):
+        """Whether TensorFlow has to run the functions."""
+        return self.declined
+
+    @property
+    def is_planned(self):
+        """Whether plans run the functions."""
+        cdef MappedStage stage
+        for stage in (self.of_rows, self.of_elements):
+            if stage is not None and stage.plans is None:
+                return False
+        return True
+
+    cdef list results(self, RowReader* reader):
+        cdef list found = None
         try:
-            if source is None:
-                inputs = [CopyOf(deref(HostTensor(<PyObject*>tensor))) for tensor in tensors]
-                source = self.sources[key] = (self.make(inputs), inputs)
-            resource, inputs = source
-            if not _copy_into(inputs, tensors):
-                self.declined = True
-                return None
-            begin = now()
-            results = self._run(resource)
-            duration = now() - begin
+            found = _make(self, reader)
         except Exception:
-            self.declined = True  # the iterator that TensorFlow makes has the exception, too
-            return None
-        self.num_runs += 1
-        if self.shortest_ns < 0 or duration < self.shortest_ns:
-            self.shortest_ns = duration
-        if self.num_runs == _TRIALS and self.shortest_ns > MAX_MAPPED_NS:
-            self.declined = True
-        return [_apart(result, inputs) for result in results]
-
-    cdef list _run(self, resource):
-        cdef PyObject* args[3]
-        args[0] = <PyObject*>resource
-        args[1] = <PyObject*>self.dtypes
-        args[2] = <PyObject*>self.shapes
-        return call_object(<PyObject*>_get_next, args, 0, <PyObject*>_KEYWORDS)
+            pass  # the iterator that TensorFlow makes has the exception, too
+        self.declined |= (
+            found is None
+            or (self.of_rows is not None and self.of_rows.declined)
+            or (self.of_elements is not None and self.of_elements.declined)
+        )
+        return found
 
 
-cdef bint _copy_into(list inputs, list tensors) except -1:
-    """Copy an element into the tensors that are mapped. Return False if their shapes differ."""
-    cdef Py_ssize_t i
-    cdef const Tensor* source
-    cdef const Tensor* target
-    for i in range(len(tensors)):
-        source = HostTensor(<PyObject*>tensors[i])
-        target = HostTensor(<PyObject*>inputs[i])
-        if not source.IsSameSize(deref(target)):
+cdef list _make(MappedFunctions mapped, RowReader* reader):
+    """Return the results; None if a function fails, or if the rows do not fit together."""
+    cdef Made tensors
+    cdef RowBatch* batch
+    cdef int64_t i
+    if mapped.of_rows is None:
+        tensors = reader.Element()
+    else:
+        batch = new RowBatch(reader.num_rows())
+        try:
+            for i in range(reader.num_rows()):
+                tensors = reader.Row(i)
+                if not _replace(mapped.of_rows, &tensors) or not batch.Append(tensors):
+                    return None
+            tensors = move(batch.tensors())
+        finally:
+            del batch
+    if mapped.of_elements is not None and not _replace(mapped.of_elements, &tensors):
+        return None
+    return RowReader.ListOf(move(tensors))
+
+
+cdef bint _replace(MappedStage stage, Made* tensors) except -1:
+    """Replace the tensors of an element by the results. False: TensorFlow has to make them."""
+    cdef Made given
+    cdef int64_t begin = now()
+    cdef bint planned = _has_plans(stage)
+    if planned:
+        if not _run_plans(stage, tensors):
             return False
-        memcpy(target.data(), source.data(), source.TotalBytes())
+    else:
+        given = tensors[0]
+        if not _run_kernel(stage, tensors):
+            return False
+    _note_time(stage, now() - begin, planned)
+    if not planned and stage.account.is_due(_making.of(1)):
+        _learn(stage, move(given), tensors[0])
+    return True
+
+
+cdef bint _has_plans(MappedStage stage) except -1:
+    """Whether there are plans, made for TensorFlow's current context."""
+    cdef Plan plan
+    if stage.plans is None:
+        return False
+    runtime()
+    for plan in stage.plans:
+        if plan.made_for != generation:
+            stage.plans = None
+            stage.account = Account()
+            return False
+    return True
+
+
+cdef int _note_time(MappedStage stage, int64_t ns, bint planned) except -1:
+    """Note the time of a run. Leave the functions to TensorFlow's threads if they take long."""
+    if not planned:
+        stage.account.charge(ns)
+        if stage.of_rows:
+            return 0
+    if stage.num_runs >= _TRIALS:
+        return 0
+    stage.num_runs += 1
+    stage.in_time |= ns <= (MAX_MAPPED_ROW_NS if stage.of_rows else MAX_MAPPED_NS)
+    stage.declined |= stage.num_runs == _TRIALS and not stage.in_time
+    return 0
+
+
+cdef int _learn(MappedStage stage, Made tensors, const Made& results) except -1:
+    """Make plans, and compare their results for an element with those of TensorFlow."""
+    cdef int64_t begin = now()
+    cdef size_t i
+    cdef Plan plan
+    cdef bint same = True
+    stage.account.drop()
+    stage.plans = stage.make_plans()
+    _making.learn(1, now() - begin)
+    if stage.plans is not None:
+        for plan in stage.plans:
+            same = same and plan.device == NULL
+        same = same and _run_plans(stage, &tensors) and tensors.size() == results.size()
+        if same:
+            for i in range(tensors.size()):
+                same = same and SameBytes(tensors[i], results[i])
+        if not same:
+            stage.plans = None
+    # Plans for whole elements may be tried again later. For rows that would take too long.
+    stage.declined |= stage.of_rows and stage.plans is None
+    return 0
+
+
+cdef bint _run_plans(MappedStage stage, Made* tensors) except -1:
+    cdef Plan plan
+    cdef int64_t begin
+    for plan in stage.plans:
+        begin = now()
+        if not RunMapped(&plan.native, plan.last_ns > LONG_RUN_NS, tensors).ok():
+            return False
+        plan.last_ns = now() - begin
+    return True
+
+
+cdef bint _run_kernel(MappedStage stage, Made* tensors) except -1:
+    cdef PyObject* args[3]
+    cdef size_t i
+    key = tensors[0][0].dim_size(0) if tensors[0][0].dims() else -1
+    source = stage.sources.get(key)
+    if source is None:
+        inputs = [CopyOf(tensors[0][i]) for i in range(tensors.size())]
+        source = stage.sources[key] = (stage.make_iterator(inputs), inputs)
+    resource, inputs = source
+    if not _copy_into(inputs, tensors[0]):
+        return False
+    args[0] = <PyObject*>resource
+    args[1] = <PyObject*>stage.dtypes
+    args[2] = <PyObject*>stage.shapes
+    results = call_object(<PyObject*>_get_next, args, 0, <PyObject*>_KEYWORDS)
+    tensors.clear()
+    for result in results:
+        result = _apart(result, inputs)
+        tensors.push_back(deref(HostTensor(<PyObject*>result)))
+    return True
+
+
+cdef bint _copy_into(list inputs, const Made& tensors) except -1:
+    """Copy an element into the tensors that are mapped. Return False if their shapes differ."""
+    cdef size_t i
+    cdef const Tensor* target
+    for i in range(tensors.size()):
+        target = HostTensor(<PyObject*>inputs[i])
+        if not tensors[i].IsSameSize(deref(target)):
+            return False
+        memcpy(target.data(), tensors[i].data(), tensors[i].TotalBytes())
     return True
 
 

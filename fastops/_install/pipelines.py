@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 import tensorflow as tf
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from tensorflow.python.data.ops import debug_mode
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.data.util import nest, structure
@@ -31,8 +32,9 @@ from tensorflow.python.ops import gen_dataset_ops
 from tensorflow.python.util._pywrap_determinism import is_enabled
 
 from fastops._install.lazy import LazyIterator, named_like
-from fastops._install.mapped import MappedFunctions
-from fastops._install.rows import RowElements, handing_over, is_input_of, rows_of
+from fastops._install.mapped import MappedFunctions, MappedStage
+from fastops._install.rows import RowElements, handing_over, rows_of
+from fastops._plans.planned import Planned
 from fastops._specialize.policy import (
     MAX_COPIED_BYTES,
     MAX_COPIED_ROWS,
@@ -55,16 +57,23 @@ class Work(NamedTuple):
         Their size.
     rewritten : bool
         Whether TensorFlow rewrites the datasets, even if it neither buffers nor tunes.
+    mapped : bool
+        Whether a function is mapped, which may take long.
     """
 
     num_rows: int
     num_bytes: int
     rewritten: bool
+    mapped: bool = False
 
     @property
     def is_small(self):
         """Whether the datasets make an element faster than a thread hands it over."""
-        return self.num_rows <= MAX_ELEMENT_ROWS and self.num_bytes <= MAX_ELEMENT_BYTES
+        return (
+            self.num_rows <= MAX_ELEMENT_ROWS
+            and self.num_bytes <= MAX_ELEMENT_BYTES
+            and not self.mapped
+        )
 
 
 class Pipeline:
@@ -79,7 +88,7 @@ class Pipeline:
     work : Work
         What an element takes.
     maps : list of tf.data.Dataset
-        Datasets that map functions over the elements of `buffered`, in their order.
+        Datasets of the pipeline that map functions, in their order.
 
     Attributes
     ----------
@@ -96,31 +105,38 @@ class Pipeline:
         self._device = self.source.device
         self._dtypes, self._shapes = _flat(self.spec)
         self._buffered, self._work = buffered._variant_tensor, work
-        self._rows = self._known_rows(*_flat(buffered.element_spec))
         self._mapped = None
-        if maps:
-            functions = [(part._map_func.function, *_flat(part.element_spec)) for part in maps]
-            make = partial(_mapping, self._device, functions)
-            self._mapped = MappedFunctions(make, self._dtypes, self._shapes)
+        taken = maps[0]._input_dataset if maps else buffered
+        self._rows = self._known_rows(maps, *_flat(taken.element_spec))
+        if maps and self._rows is not None:
+            num_of_rows = sum(of_row for _, of_row in self._rows.functions())
+            self._mapped = MappedFunctions(
+                _stage(self._device, maps[:num_of_rows], of_rows=True),
+                _stage(self._device, maps[num_of_rows:], of_rows=False),
+            )
         self._variant = None
         self.ended = None
 
     @property
     def is_faster(self):
         """Whether the caller makes an element faster than a thread hands it over."""
-        return self._rows is not None or (self._work.is_small and self._mapped is None)
+        return self._rows is not None or self._work.is_small
 
     @property
     def is_declined(self):
         """Whether TensorFlow has to make further iterators."""
-        return self._mapped is not None and self._mapped.declined
+        return self._mapped is not None and self._mapped.is_declined
 
-    def _known_rows(self, dtypes, shapes):
-        """Return the rows that the elements consist of; None if TensorFlow has to make them."""
+    def _known_rows(self, maps, dtypes, shapes):
+        """Return the rows that the elements consist of; None if TensorFlow has to make them.
+
+        `dtypes` and `shapes` are those of the elements that the first function takes, or of all.
+        """
         if self._work.num_rows > MAX_COPIED_ROWS or self._work.num_bytes > MAX_COPIED_BYTES:
             return None
         rows = rows_of(self._buffered)
-        if rows is None:
+        names = [part._map_func.function.name.decode() for part in maps]
+        if rows is None or [name for name, _ in rows.functions()] != names:
             return None
         fits = rows.dtypes() == [dtype.as_datatype_enum for dtype in dtypes] and all(
             shape.is_compatible_with(sizes)
@@ -201,6 +217,34 @@ def _with_options(variant, options, device, dtypes, shapes):
         return gen_dataset_ops.options_dataset(
             variant, serialized_options=options, output_types=dtypes, output_shapes=shapes
         )
+
+
+def _stage(device, maps, of_rows):
+    """Return the `MappedStage` of the functions that datasets map; None if there are none."""
+    if not maps:
+        return None
+    functions = [(part._map_func.function, *_flat(part.element_spec)) for part in maps]
+    _, dtypes, shapes = functions[-1]
+    return MappedStage(
+        partial(_plans, functions), partial(_mapping, device, functions), dtypes, shapes, of_rows
+    )
+
+
+def _plans(functions):
+    """Return the plans of functions; None if plans cannot run one of them."""
+    if context.context().config.graph_options != _NO_GRAPH_OPTIONS:
+        return None  # of the program
+    plans = [Planned(function, options=_mapped_options()).plan for function, _, _ in functions]
+    return None if None in plans else plans
+
+
+def _mapped_options():
+    """Return the options with which TensorFlow instantiates functions that datasets map."""
+    config = tf.compat.v1.ConfigProto()
+    config.CopyFrom(context.context().config)
+    rewrites = config.graph_options.rewrite_options
+    rewrites.layout_optimizer = rewrites.constant_folding = RewriterConfig.OFF
+    return context.FunctionCallOptions(config_proto=config)
 
 
 def _mapping(device, functions, tensors):
@@ -290,22 +334,27 @@ def _pipeline(dataset):
         if not _is_known(dataset._buffer_size) or int(dataset._buffer_size) == 0:
             return None
         buffered = dataset._input_dataset
-    maps = []
-    while _name(buffered) in _MAPS:
-        maps.insert(0, buffered)
-        buffered = buffered._input_dataset
     work = _work(buffered)
+    if work is None:
+        return None
+    maps = _maps(buffered)
     if (
-        work is None
-        or not isinstance(dataset._variant_tensor, EagerTensor)
+        not isinstance(dataset._variant_tensor, EagerTensor)
         or dataset._options_attr != _DEFAULTS
         or any(os.environ.get(name) for name in _EXPERIMENTS)
         or not _has_tensors(dataset)
-        or (maps and not (_draws_once(buffered) and all(map(_is_pure, maps))))
+        or not all(map(_is_pure, maps))
     ):
         return None
     pipeline = Pipeline(dataset, buffered, work, maps)
     return pipeline if pipeline.is_faster else None
+
+
+def _maps(dataset):
+    """Return the datasets of a pipeline that map functions, in their order."""
+    inputs = dataset._inputs()
+    before = _maps(inputs[0]) if len(inputs) == 1 else []
+    return [*before, dataset] if _name(dataset) in _MAPS else before
 
 
 def _flat(spec):
@@ -317,16 +366,6 @@ def _has_tensors(dataset):
     return all(type(leaf) is tf.TensorSpec for leaf in nest.flatten(dataset.element_spec))
 
 
-def _draws_once(dataset):
-    """Tell whether an iterator draws all seeds when it is made."""
-    repeats = _name(dataset) == _REPEAT
-    return all(_draws_once(part) and not (repeats and _draws(part)) for part in dataset._inputs())
-
-
-def _draws(dataset):
-    return _name(dataset) == _SHUFFLE or any(map(_draws, dataset._inputs()))
-
-
 def _is_pure(dataset):
     """Tell whether a mapped function only computes, from numbers, and in order."""
     function = getattr(dataset._map_func, "function", None)
@@ -336,7 +375,6 @@ def _is_pure(dataset):
         or getattr(dataset, "_deterministic", "true") == "false"
         or getattr(dataset, "_use_unbounded_threadpool", False)
         or not dataset._use_inter_op_parallelism
-        or not is_input_of(dataset._input_dataset._variant_tensor, dataset._variant_tensor)
         or not all(map(_is_known, function.captured_inputs))
         or any(
             leaf.dtype in _NOT_NUMBERS for leaf in nest.flatten(dataset._input_dataset.element_spec)
@@ -389,12 +427,24 @@ def _of_input(dataset):
     return _work(dataset._input_dataset)
 
 
+def _of_mapped(dataset):
+    work = _work(dataset._input_dataset)
+    return work and work._replace(mapped=True)
+
+
+def _of_cached(dataset):
+    filename = dataset._filename
+    if not _is_known(filename) or filename.numpy() != b"":
+        return None
+    return _work(dataset._input_dataset)
+
+
 def _batched(dataset):
     work = _work(dataset._input_dataset)
     if work is None or not _is_known(dataset._batch_size):
         return None
     size = int(dataset._batch_size)
-    return Work(work.num_rows * size, work.num_bytes * size, work.rewritten)
+    return work._replace(num_rows=work.num_rows * size, num_bytes=work.num_bytes * size)
 
 
 def _counted(has_no_effect):
@@ -417,7 +467,7 @@ def _repeated(dataset):
 
 def _of_either(dataset):
     works = [_work(part) for part in dataset._inputs()]
-    if None in works:
+    if None in works or any(work.mapped for work in works):
         return None
     return Work(
         max(work.num_rows for work in works),
@@ -428,7 +478,7 @@ def _of_either(dataset):
 
 def _of_all(dataset):
     works = [_work(part) for part in dataset._inputs()]
-    if None in works:
+    if None in works or any(work.mapped for work in works):
         return None
     return Work(
         sum(work.num_rows for work in works),
@@ -444,9 +494,11 @@ _SHUFFLE = "shuffle_op._ShuffleDataset"
 
 _MEASURES = {
     "batch_op._BatchDataset": _batched,
+    "cache_op.CacheDataset": _of_cached,
     "concatenate_op._ConcatenateDataset": _of_either,
     "from_tensor_slices_op._TensorSliceDataset": _of_source,
     "from_tensors_op._TensorDataset": _of_source,
+    **dict.fromkeys(_MAPS, _of_mapped),
     "range_op._RangeDataset": _of_source,
     _REPEAT: _repeated,
     _SHUFFLE: _of_input,
@@ -459,6 +511,7 @@ _MEASURES = {
 _NOT_NUMBERS = (tf.string, tf.resource, tf.variant)
 _OF_PYTHON = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _DEFAULTS = tf.data.Options()
+_NO_GRAPH_OPTIONS = tf.compat.v1.GraphOptions()
 _iterator_get_next = gen_dataset_ops.iterator_get_next  # a program may replace it
 
 

@@ -13,10 +13,13 @@ cdef class Rows:
 cdef class RowElements:
     cdef shared_ptr[RowReader] reader
     cdef MappedFunctions mapped  # None if the elements are the rows
+    cdef bint draws_first        # whether all seeds are drawn when an iterator is made
     cdef int withdrawn           # 1 if TensorFlow has to make the last element again
+    cdef bint interrupted        # whether TensorFlow has to make the next one
     cdef bint handed_over        # whether TensorFlow's iterator has replaced these elements
 
     # The tensors of the next element. None at the end, and if TensorFlow has to make it.
     cdef list take(self)
     cdef list _next_rows(self)
+    cdef list _next_mapped(self)
     cdef bint is_for_tensorflow(self) noexcept

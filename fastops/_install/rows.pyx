@@ -8,10 +8,10 @@ makes the elements of one iterator. See `_cpp/rows.h`.
 cimport cython
 from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 from fastops._cpp.handle cimport HostTensor
-from fastops._cpp.rows cimport IsInputOf, RowReader, RowSource, SeedLog
+from fastops._cpp.rows cimport Found, RowReader, RowSource, SeedLog, kEnd, kOthersDraw
 from fastops._dispatch cimport runtime
 from fastops._tf.tensor cimport Tensor
 
@@ -38,17 +38,42 @@ cdef class Rows:
         return [<int>deref(columns)[i].dtype() for i in range(columns.size())]
 
     def shapes(self):
-        """Return the shapes of an element's tensors; the size of a batch is None."""
+        """Return the shapes of an element's tensors; the size of a batch is None.
+
+        If functions are mapped, these are the shapes of the elements that the first one takes.
+        """
         cdef size_t i
         cdef int axis
         cdef const Tensor* column
+        cdef bint batched = deref(self.source).batched()
         shapes = []
+        functions = &deref(self.source).functions()
+        if functions.size():
+            batched = deref(functions)[0].batched
         columns = &deref(self.source).columns()
         for i in range(columns.size()):
             column = &deref(columns)[i]
             sizes = [column.dim_size(axis) for axis in range(1, column.dims())]
-            shapes.append([None, *sizes] if deref(self.source).batched() else sizes)
+            shapes.append([None, *sizes] if batched else sizes)
         return shapes
+
+    def functions(self):
+        """Return the mapped functions in their order: names, and whether they take single rows.
+
+        The results of functions that take single rows are batched. The others take elements.
+        """
+        cdef size_t i
+        cdef bint batched = deref(self.source).batched()
+        functions = &deref(self.source).functions()
+        return [
+            (deref(functions)[i].name.decode(), batched and not deref(functions)[i].batched)
+            for i in range(functions.size())
+        ]
+
+    @property
+    def draws_first(self):
+        """Whether all seeds are drawn when an iterator is made."""
+        return deref(self.source).draws_first()
 
 
 def rows_of(variant):
@@ -65,13 +90,6 @@ def rows_of(variant):
     return rows
 
 
-def is_input_of(input_variant, variant):
-    """Tell whether a dataset is the only input of another one, given their variant tensors."""
-    cdef const Tensor* inner = HostTensor(<PyObject*>input_variant)
-    cdef const Tensor* outer = HostTensor(<PyObject*>variant)
-    return inner != NULL and outer != NULL and IsInputOf(deref(inner), deref(outer))
-
-
 @cython.final
 cdef class RowElements:
     """The elements of one iterator.
@@ -85,26 +103,21 @@ cdef class RowElements:
     """
 
     def __init__(self, Rows rows not None, MappedFunctions mapped=None):
-        self.mapped = mapped
+        self.mapped, self.draws_first = mapped, rows.draws_first
         source = rows.source.get()
         with handing_over:
             self.reader.reset(new RowReader(source.plan(), source.columns(), source.batched()))
+        if self.mapped is not None and not self.draws_first:
+            deref(self.reader).log().ForbidOthers()
 
     cdef list take(self):
-        cdef list tensors
         if self.mapped is None:
             return self._next_rows()
         with self.mapped.lock:
-            if self.is_for_tensorflow():
-                return None
-            tensors = self._next_rows()
-            if tensors is not None:
-                tensors = self.mapped.results(tensors)
-                self.withdrawn = tensors is None
-            return tensors
+            return None if self.is_for_tensorflow() else self._next_mapped()
 
     cdef bint is_for_tensorflow(self) noexcept:
-        return self.handed_over or (
+        return self.handed_over or self.interrupted or (
             self.mapped is not None and (self.withdrawn or self.mapped.declined)
         )
 
@@ -114,11 +127,26 @@ cdef class RowElements:
                 return None if self.handed_over else deref(self.reader).Take()
         return deref(self.reader).Take()
 
+    cdef list _next_mapped(self):
+        cdef Found found
+        with handing_over:  # no generator of seeds is set back meanwhile
+            if self.handed_over:
+                return None
+            found = deref(self.reader).Next()
+        self.interrupted = found == kOthersDraw
+        if found == kEnd or self.interrupted:
+            return None
+        results = self.mapped.results(self.reader.get())
+        self.withdrawn = results is None
+        return results
+
     def handed_to(self, make, take):
         """Make TensorFlow's iterator, and let it give the elements that were taken here.
 
         Its shuffled datasets draw the same seeds as here. Then their generators get the states
-        again that they have now.
+        again that they have now. If functions are mapped, TensorFlow's iterator has threads, which
+        draw seeds ahead of time. Then the generators are not set in between: these elements have
+        drawn all seeds one after the other.
 
         Parameters
         ----------
@@ -130,18 +158,20 @@ cdef class RowElements:
         global _num_handing_over
         cdef int64_t element
         cdef SeedLog* log = deref(self.reader).log()
+        cdef bint in_threads = self.mapped is not None and not self.draws_first
         with handing_over:
             _num_handing_over += 1
             log.Keep()
             try:
-                log.Restore(-1)
+                log.Restore(INT64_MAX if in_threads else -1)
                 made = make()
                 for element in range(log.elements() - self.withdrawn):
-                    log.Restore(element)
+                    if not in_threads:
+                        log.Restore(element)
                     take(made)
                 self.handed_over = True
             finally:
-                log.SetKept()
+                log.SetKept(in_threads)
                 _num_handing_over -= 1
         return made
 

@@ -72,6 +72,8 @@ class Planned(Runner):
     devices : sequence of str, optional
         For each tensor that the function takes the name of its device, empty for the host. By
         default all tensors are on the host.
+    options : FunctionCallOptions, optional
+        The options of TensorFlow's calls. By default those of the context when the plan is made.
 
     Attributes
     ----------
@@ -87,7 +89,14 @@ class Planned(Runner):
     seeds = False
 
     def __init__(
-        self, concrete, executor=None, inputs=(), obstacle=None, optimize=True, devices=None
+        self,
+        concrete,
+        executor=None,
+        inputs=(),
+        obstacle=None,
+        optimize=True,
+        devices=None,
+        options=None,
     ):
         self.concrete = concrete
         self.executor = executor
@@ -96,18 +105,20 @@ class Planned(Runner):
         self.optimize = optimize
         self.times = {"plan": [], "tensorflow": []}
         self.settled = executor == "plan"
-        self.prepare(inputs)
+        self.prepare(inputs, options)
 
-    def prepare(self, inputs):
+    def prepare(self, inputs, options=None):
         """Make the plan for TensorFlow's current context, or note the reason why there is none.
 
         Parameters
         ----------
         inputs : list of EagerTensor or None
             The tensors of a call, as for the class.
+        options : FunctionCallOptions, optional
+            As for the class.
         """
         self.plan = self.sentence = self.detail = None
-        self.options = [context.context().function_call_options]
+        self.options = [options or context.context().function_call_options]
         if self.executor == "tensorflow":
             self.sentence = text_of("executor_chosen")
             return

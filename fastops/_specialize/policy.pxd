@@ -39,6 +39,7 @@ cpdef enum:
     MAX_COPIED_ROWS = 16384            # of one element that the calling thread copies from rows
     MAX_COPIED_BYTES = 4194304         # of the same
     MAX_MAPPED_NS = 100000             # of the functions that are mapped over one element
+    MAX_MAPPED_ROW_NS = 4000           # of the functions that are mapped over one of its rows
     MAX_HELD_BYTES = 67108864          # of arrays that are put in order when a graph iterates
     # When to give up.
     MAX_FUNCTION_FAILURES = 8          # failed recordings of one function

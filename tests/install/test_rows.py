@@ -14,6 +14,7 @@ from calls import in_both
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
+from tensorflow.python.eager import context
 from tensorflow.python.framework import config
 
 import fastops
@@ -106,11 +107,47 @@ MAPPED = {
         .map(lambda value, label: tf.while_loop(lambda n: n < 9, lambda n: n * 2, [label[0] + 1]))
     ),
     "repeated": lambda: base().batch(4).repeat(2).map(scaled),
+    "before batches": lambda: base().map(scaled).batch(4),
+    "before full batches": lambda: base().map(reshaped).batch(4, drop_remainder=True),
+    "before batches in parallel": lambda: (
+        base()
+        .shuffle(9, seed=1)
+        .map(scaled, num_parallel_calls=tf.data.AUTOTUNE)
+        .batch(4)
+        .prefetch(2)
+    ),
+    "before and after": lambda: (
+        base().map(scaled).batch(4).map(lambda v, hot, n: (v @ tf.transpose(v), hot - 1, n * 2))
+    ),
+    "before the order": lambda: base().map(scaled).shuffle(9, seed=1).batch(4),
+    "before parts": lambda: base().map(scaled).skip(1).batch(3).take(3),
+    "cached": lambda: base().map(scaled).cache().shuffle(9, seed=1).batch(4),
+    "cached and repeated": lambda: base().map(scaled).batch(5).cache().repeat(2),
+    "strings of rows": lambda: base().map(lambda v, n: (tf.strings.as_string(v), n)).batch(4),
+    "long rows": lambda: (
+        slices(np.arange(7 * 2048, dtype=np.float32).reshape(7, 2048))
+        .map(lambda row: (row, tf.reshape(row, [2, 1024]), row[5:]))
+        .batch(2)
+    ),
+    "empty rows": lambda: slices(np.zeros((7, 0), np.float16)).map(lambda row: row + 1).batch(2),
 }
 """Datasets with functions that the caller runs."""
 
+EPOCHS = {
+    "orders of epochs": lambda: shuffled().repeat(2).map(scaled),
+    "functions of epochs": lambda: shuffled().map(scaled).repeat(3).prefetch(2),
+    "rows of epochs": lambda: base().shuffle(9, seed=1).map(scaled).repeat(3).batch(4),
+    "shuffled and repeated": lambda: base().map(scaled).shuffle(9, seed=1).repeat(2).batch(4),
+    "first of each order": lambda: (
+        base().shuffle(13, seed=6).map(scaled).take(4).repeat(3).batch(3)
+    ),
+    "two orders": lambda: (
+        base().shuffle(9, seed=1).map(scaled).repeat(2).shuffle(7, seed=2).batch(4).repeat(2)
+    ),
+}
+"""Datasets with such functions, which draw seeds for each epoch."""
+
 PARALLEL = {
-    "before batches": lambda: base().map(scaled).batch(4),
     "in any order": lambda: (
         base().batch(4).map(scaled, num_parallel_calls=2, deterministic=False).take(0)
     ),
@@ -124,8 +161,11 @@ PARALLEL = {
         .map(lambda v, n: tf.numpy_function(lambda x: x, [v], tf.float32, stateful=False))
     ),
     "assertion": lambda: base().batch(4).map(checked),
-    "orders of epochs": lambda: shuffled().repeat(2).map(scaled),
     "strings": lambda: slices(np.array([b"a", b"b"])).batch(2).map(tf.strings.upper),
+    "zipped": lambda: tf.data.Dataset.zip((base().map(scaled), base())).batch(4),
+    "joined": lambda: base().map(scaled).concatenate(base().map(scaled)).batch(4),
+    "cached orders": lambda: base().shuffle(9, seed=1).cache().map(scaled).batch(4),
+    "batches of batches": lambda: base().map(scaled).batch(2).batch(2),
     "ragged": lambda: base().batch(4).map(lambda v, n: tf.RaggedTensor.from_tensor(v)),
 }
 """Datasets with functions that TensorFlow runs."""
@@ -560,21 +600,35 @@ def test_tapes():
 # ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MAPPED)
-def test_mapped_functions(name):
+def is_planned(dataset):
+    """Tell whether plans run the functions of a dataset. Otherwise a kernel of TensorFlow does."""
+    return vars(dataset)["_fastops_in_caller"]._mapped.is_planned
+
+
+@pytest.fixture(params=[0.0, 1e18], ids=["by plans", "by a kernel"])
+def planned(request):
+    """Tell whether plans run mapped functions from the second run on."""
+    before = policy.set_share(request.param)
+    yield request.param == 0
+    policy.set_share(before)
+
+
+@pytest.mark.parametrize("name", MAPPED | EPOCHS)
+def test_mapped_functions(name, planned):
     """All elements are kept, so that none may share the memory that the next ones use."""
-    make = MAPPED[name]
+    make = (MAPPED | EPOCHS)[name]
     dataset = make()
-    want = [taken(iter(dataset)) for _ in range(4)]
+    want = [taken(iter(dataset), 60) for _ in range(4)]
     dataset, got = make(), []
     for installed in (True, False, True, True):
         with fastops.accelerated() if installed else contextlib.nullcontext():
             iterator = iter(dataset)
             elements = [next(iterator) for _ in range(3)]
             assert copies(iterator) is installed
-            got.append([*map(plain, elements), *taken(iterator, 9)])
+            got.append([*map(plain, elements), *taken(iterator, 57)])
             assert copies(iterator) is installed
     assert got == want
+    assert is_planned(dataset) is planned
 
 
 @pytest.mark.parametrize("name", PARALLEL)
@@ -584,6 +638,147 @@ def test_functions_that_tensorflow_runs(name):
         assert not copies(iterator)
         for _ in iterator:
             pass
+
+
+FUNCTIONS = {
+    "scale": lambda value, label: (value * 0.3 + tf.reduce_mean(value), label),
+    "cast": lambda value, label: (tf.cast(value, tf.float64) / 7.0, label + 1),
+    "sum": lambda value, label: (tf.reduce_sum(value, axis=-1, keepdims=True), label),
+}
+"""Functions of elements with any number of axes."""
+
+
+@settings(deadline=None, max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    st.integers(0, 13),
+    st.lists(
+        STEPS
+        | st.tuples(st.just("map"), st.sampled_from([*FUNCTIONS]), st.sampled_from([None, 2, -1]))
+        | st.tuples(st.just("cache")),
+        max_size=7,
+    ),
+    st.integers(0, 8),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_pipeline_with_functions(count, steps, first, hand_over, plans):
+    def run():
+        dataset = slices(VALUES[:count], LABELS[:count])
+        for name, *arguments in steps:
+            if name == "map":
+                dataset = dataset.map(FUNCTIONS[arguments[0]], num_parallel_calls=arguments[1])
+            else:
+                dataset = getattr(dataset, name)(*arguments)
+        iterator = iter(dataset)
+        elements = taken(iterator, first)
+        if hand_over:
+            assert iterator._iterator_resource.dtype == tf.resource
+        return elements + taken(iterator, 30)
+
+    def outcome():
+        try:
+            return run()
+        except tf.errors.InvalidArgumentError as error:  # a shuffled dataset, repeated no times
+            return str(error)
+
+    before = policy.set_share(0 if plans else 1e18)
+    try:
+        want, got = in_both(outcome)
+    finally:
+        policy.set_share(before)
+    assert got == want
+
+
+LARGE = np.random.default_rng(1).normal(size=(8, 300, 200)).astype(np.float32)
+
+SPLIT = {
+    "sum": tf.reduce_sum,
+    "mean": lambda x: tf.reduce_mean(x, axis=0),
+    "product": lambda x: tf.matmul(x, x, transpose_a=True),
+    "softmax": tf.nn.softmax,
+    "standardized": lambda x: (x - tf.reduce_mean(x)) / (tf.math.reduce_std(x) + 1e-3),
+    "convolution": lambda x: tf.nn.conv1d(x[tf.newaxis], tf.ones([3, 200, 8]), 1, "SAME"),
+    "resized": lambda x: tf.image.resize(x[..., tf.newaxis], [99, 101]),
+    "elementwise": lambda x: tf.tanh(x / 255.0) ** 3 + tf.math.erf(x),
+    "sorted": lambda x: (tf.sort(x), tf.argsort(x)),
+    "cumulated": tf.cumsum,
+    "normalized": lambda x: tf.linalg.l2_normalize(x, axis=0),
+}
+"""Functions whose kernels split their work among threads."""
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_kernels_that_split_their_work(name, planned):
+    """TensorFlow runs the kernels of mapped functions with one thread each."""
+
+    def run():
+        elements = []
+        for dataset in (
+            tf.data.Dataset.from_tensor_slices(LARGE).map(SPLIT[name]).batch(3),
+            tf.data.Dataset.from_tensor_slices(LARGE).map(SPLIT[name], num_parallel_calls=2),
+        ):
+            elements += taken(iter(dataset))
+            if fastops.is_installed():
+                assert is_planned(dataset) is planned
+        return elements
+
+    want, got = in_both(run)
+    assert got == want
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 20])
+@pytest.mark.parametrize("name", EPOCHS)
+def test_orders_of_epochs_go_on_in_tensorflow(name, count):
+    def run():
+        iterator = iter(EPOCHS[name]())
+        elements = taken(iterator, count)
+        if fastops.is_installed():
+            assert copies(iterator)
+            assert iterator._iterator_resource.dtype == tf.resource
+            assert not copies(iterator)
+        return elements + taken(iterator, 40)
+
+    want, got = in_both(run)
+    assert got == want
+
+
+def test_iterators_that_draw_from_one_generator():
+    """TensorFlow's threads decide which iterator draws first. Each epoch has each row once."""
+    with fastops.accelerated():
+        dataset = base().shuffle(13, seed=6).map(scaled).repeat(3).batch(13)
+        iterators = iter(dataset), iter(dataset)
+        assert all(map(copies, iterators))
+        for _ in range(3):
+            for iterator in iterators:
+                assert sorted(next(iterator)[2].numpy().tolist()) == [*range(13)]
+        assert not copies(iterators[0])
+        for iterator in iterators:
+            with pytest.raises(StopIteration):
+                next(iterator)
+
+
+@pytest.fixture
+def optimizer_options(monkeypatch):
+    """Return a function that sets options of the graph optimizer."""
+    here = context.context()
+    monkeypatch.setattr(here, "_optimizer_experimental_options", {})
+    yield tf.config.optimizer.set_experimental_options
+    here.function_call_options = None
+
+
+def test_options_of_the_program_leave_functions_to_the_kernel(optimizer_options):
+    """TensorFlow optimizes mapped functions by these options, too."""
+
+    def run():
+        dataset = base().batch(4).map(lambda v, n: v / 3.0 / 3.0)
+        elements = taken(iter(dataset))
+        if fastops.is_installed():
+            assert not is_planned(dataset)
+        return elements
+
+    optimizer_options({"arithmetic_optimization": False})
+    want, got = in_both(run)
+    assert got == want
 
 
 @pytest.mark.parametrize("count", [0, 2])
@@ -625,21 +820,34 @@ def test_checkpoints_of_mapped_functions(name, count, tmp_path):
                 assert taken(iterator) == rest[0], (path, installed)
 
 
-def test_errors_of_mapped_functions():
+CHANCE = r"MapDataset:\d+|Shapes are: .*? \[Op:"
+"""What differs in TensorFlow's errors from run to run: numbers, and which row was copied first."""
+
+FAILING = {
+    "batches": lambda: tf.data.Dataset.range(8).batch(2).map(lambda number: 12 // (number - 2)),
+    "rows": lambda: tf.data.Dataset.range(8).map(lambda number: 12 // (number - 5)).batch(2),
+    "shapes of rows": lambda: tf.data.Dataset.range(8).map(tf.range).batch(2),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_errors_of_mapped_functions(name, planned):
     """An error is TensorFlow's, and TensorFlow has to make all further elements."""
 
     def run():
-        dataset = tf.data.Dataset.range(8).batch(2).map(lambda number: 12 // (number - 2))
-        iterator, elements = iter(dataset), []
+        iterator, elements = iter(FAILING[name]()), []
         for _ in range(7):
             try:
                 elements.append(next(iterator).numpy().tolist())
             except Exception as error:
-                elements.append((type(error), re.sub(r"MapDataset:\d+", "", str(error))))
+                elements.append((type(error), re.sub(CHANCE, "", str(error))))
         return elements, taken(iter(tf.data.Dataset.range(4).batch(2).map(lambda n: 4 // (n + 1))))
 
     want, got = in_both(run)
     assert got == want
+
+
+def test_all_iterators_are_tensorflows_after_an_error():
     with fastops.accelerated():
         dataset = tf.data.Dataset.range(4).batch(2).map(lambda number: 12 // (number - 2))
         iterator, other = iter(dataset), iter(dataset)
