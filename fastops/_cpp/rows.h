@@ -438,11 +438,11 @@ class RowReader {
                                  column.dtype() == tensorflow::DT_STRING);
   }
 
-  enum Found { kRows, kEnd, kOthersDraw };
+  enum Search { kRows, kEnd, kOthersDraw };
 
   // Finds the rows of the next element. kOthersDraw: see `SeedLog::ForbidOthers`; then nothing more
   // can be found.
-  Found Next() {
+  Search Next() {
     rows_.clear();
     return Find(&rows_);
   }
@@ -479,7 +479,7 @@ class RowReader {
   }
 
  private:
-  Found Find(RowNumbers* rows) {
+  Search Find(RowNumbers* rows) {
     const size_t draws = log_.draws();
     bool any = false;
     try {

@@ -38,7 +38,7 @@ cdef extern from "declarations.h" namespace "fastops":
         @staticmethod
         bool Read(const Tensor&, Device*, RowSource*) except +
 
-    enum Found "fastops::RowReader::Found":
+    enum Search "fastops::RowReader::Search":
         kRows "fastops::RowReader::kRows"
         kEnd "fastops::RowReader::kEnd"
         kOthersDraw "fastops::RowReader::kOthersDraw"
@@ -46,7 +46,7 @@ cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass RowReader:
         RowReader(shared_ptr[const RowPlan], vector[Tensor], bool) except +
         SeedLog* log()
-        Found Next() except +
+        Search Next() except +
         int64_t num_rows()
         Made Row(int64_t) except +
         Made Element() except +

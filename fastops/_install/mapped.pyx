@@ -99,8 +99,10 @@ cdef class MappedFunctions:
 
     cdef list results(self, RowReader* reader):
         cdef list found = None
+        cdef unsigned long long counted = _get_next.calls_direct
         try:
             found = _make(self, reader)
+            _get_next.calls_direct = counted + 1  # one for the element, however it was made
         except Exception:
             pass  # the iterator that TensorFlow makes has the exception, too
         self.declined |= (

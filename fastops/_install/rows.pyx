@@ -11,7 +11,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport INT64_MAX, int64_t
 
 from fastops._cpp.handle cimport HostTensor
-from fastops._cpp.rows cimport Found, RowReader, RowSource, SeedLog, kEnd, kOthersDraw
+from fastops._cpp.rows cimport RowReader, RowSource, Search, SeedLog, kEnd, kOthersDraw
 from fastops._dispatch cimport runtime
 from fastops._tf.tensor cimport Tensor
 
@@ -128,7 +128,7 @@ cdef class RowElements:
         return deref(self.reader).Take()
 
     cdef list _next_mapped(self):
-        cdef Found found
+        cdef Search found
         with handing_over:  # no generator of seeds is set back meanwhile
             if self.handed_over:
                 return None

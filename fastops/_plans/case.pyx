@@ -21,6 +21,7 @@ from fastops._cpp.plan cimport Borrowed
 from fastops._cpp.signature cimport Signature
 from fastops._plans.plan cimport borrow_anywhere
 from fastops._plans.runner cimport Runner
+from fastops._situation cimport NO_TAPE, reason_of
 from fastops._specialize.policy cimport Account
 from fastops._specialize.signatures cimport text_of_values
 from fastops._specialize.states cimport (
@@ -142,6 +143,9 @@ cdef class FunctionCase:
         if self.bound is not None:
             return self.bound.runner.describe() | {"state": state}
         return {
-            "arguments": text_of_values(self.key), "executor": "tensorflow", "reason": _EARLY,
-            "nodes": None, "state": state,
+            "arguments": text_of_values(self.key),
+            "executor": "tensorflow",
+            "reason": reason_of(NO_TAPE) if self.account.calls == 0 else _EARLY,
+            "nodes": None,
+            "state": state,
         }

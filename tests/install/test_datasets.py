@@ -443,6 +443,8 @@ IN_CALLER = {
     "large": lambda: slices(np.zeros((4, 70000), np.int8)).batch(2),
     "many rows": lambda: tf.data.Dataset.range(4000).batch(2000),
     "one": lambda: tf.data.Dataset.from_tensors((VALUES, 1)),
+    "mapped": lambda: base().map(lambda value, label: (value * 2, label)).batch(4),
+    "cached": lambda: base().cache().batch(4),
 }
 
 
@@ -453,11 +455,9 @@ def with_options():
 
 
 ELSEWHERE = {
-    "mapped": lambda: base().map(lambda value, label: (value * 2, label)).batch(4),
     "filtered": lambda: base().filter(lambda value, label: label > 3),
     "no prefetch": lambda: base().batch(4).prefetch(0),
     "prefetched inside": lambda: base().prefetch(2).batch(4),
-    "cached": lambda: base().cache().batch(4),
     "options": with_options,
     "very large": lambda: slices(np.zeros((4, 2200000), np.int8)).batch(2),
     "very many rows": lambda: tf.data.Dataset.range(40000).batch(20000),

@@ -75,6 +75,9 @@ ROWS = {
     "long rows": lambda: slices(np.arange(3 * 2048, dtype=np.float32).reshape(3, 2048)),
     "large batches": lambda: slices(np.arange(90000).reshape(30, 3000)).shuffle(9, seed=1).batch(9),
     "dict": lambda: tf.data.Dataset.from_tensor_slices({"b": VALUES, "a": LABELS}).batch(5),
+    "cached": lambda: base().cache().shuffle(5, seed=3).batch(4),
+    "cached batches": lambda: base().batch(5).cache().repeat(2),
+    "cached twice": lambda: base().take(9).cache().batch(2).cache().skip(1),
 }
 """Datasets whose elements are copied from rows."""
 
@@ -184,6 +187,8 @@ DATASETS = {
     "all skipped": lambda: base().batch(2).skip(-1),
     "joined": lambda: base().concatenate(base()).batch(4),
     "zipped orders": lambda: tf.data.Dataset.zip((base().shuffle(9, seed=1), base())).batch(4),
+    "cached orders": lambda: base().shuffle(9, seed=1).cache().batch(4),
+    "cached in part": lambda: base().shuffle(9, seed=1).take(5).cache().repeat(2).batch(4),
     "other numbers": lambda: tf.data.Dataset.range(9, output_type=tf.int32),
     "long range": lambda: tf.data.Dataset.range(1 << 40),
     "one": lambda: tf.data.Dataset.from_tensors((VALUES, 1)),
@@ -605,7 +610,12 @@ def is_planned(dataset):
     return vars(dataset)["_fastops_in_caller"]._mapped.is_planned
 
 
-@pytest.fixture(params=[0.0, 1e18], ids=["by plans", "by a kernel"])
+@pytest.fixture(
+    params=[
+        pytest.param(0.0, id="by plans"),
+        pytest.param(1e18, id="by a kernel", marks=pytest.mark.slow),
+    ]
+)
 def planned(request):
     """Tell whether plans run mapped functions from the second run on."""
     before = policy.set_share(request.param)

@@ -72,6 +72,8 @@ def test_calls_in_tapes_and_others_have_one_case(share):
         for got, want in zip(taped(function, X), (X * 2.0, [2.0, 2.0]), strict=True):
             assert_same(got, tf.constant(want))
     assert [*described(function).values()] == ["recorded"]
+    (row,) = function._fastops_caller.describe()
+    assert row["reason"] == "a tape or an accumulator records"
     function(X)
     function(X)
     assert [*described(function).values()] == ["active"]
