@@ -421,6 +421,11 @@ class ShufflePlan : public RowPlan {
   const int64_t count_;
 };
 
+// Whether rows of tensors of a dtype can be copied.
+inline bool IsCopied(tensorflow::DataType dtype) {
+  return tensorflow::DataTypeCanUseMemcpy(dtype) || dtype == tensorflow::DT_STRING;
+}
+
 // Makes the elements of an iterator.
 class RowReader {
  public:
@@ -432,10 +437,8 @@ class RowReader {
 
   SeedLog* log() { return &log_; }
 
-  // Whether the tensors in memory have a dtype whose rows can be copied.
   static bool CanCopy(const tensorflow::Tensor& column) {
-    return column.dims() > 0 && (tensorflow::DataTypeCanUseMemcpy(column.dtype()) ||
-                                 column.dtype() == tensorflow::DT_STRING);
+    return column.dims() > 0 && IsCopied(column.dtype());
   }
 
   enum Search { kRows, kEnd, kOthersDraw };
@@ -590,10 +593,6 @@ class RowBatch {
   Made& tensors() { return tensors_; }
 
  private:
-  static bool IsCopied(tensorflow::DataType dtype) {
-    return tensorflow::DataTypeCanUseMemcpy(dtype) || dtype == tensorflow::DT_STRING;
-  }
-
   bool Append(const tensorflow::Tensor& row, tensorflow::Tensor* batch) const {
     if (row.dtype() != batch->dtype() || row.dims() + 1 != batch->dims()) return false;
     for (int axis = 0; axis < row.dims(); ++axis) {

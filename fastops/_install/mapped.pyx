@@ -99,12 +99,13 @@ cdef class MappedFunctions:
 
     cdef list results(self, RowReader* reader):
         cdef list found = None
-        cdef unsigned long long counted = _get_next.calls_direct
+        cdef bint planned = self.is_planned
         try:
             found = _make(self, reader)
-            _get_next.calls_direct = counted + 1  # one for the element, however it was made
         except Exception:
             pass  # the iterator that TensorFlow makes has the exception, too
+        if planned and found is not None:
+            _get_next.calls_direct += 1  # the kernel would have been called for the element
         self.declined |= (
             found is None
             or (self.of_rows is not None and self.of_rows.declined)
@@ -199,7 +200,7 @@ cdef int _learn(MappedStage stage, Made tensors, const Made& results) except -1:
                 same = same and SameBytes(tensors[i], results[i])
         if not same:
             stage.plans = None
-    # Plans for whole elements may be tried again later. For rows that would take too long.
+    # Without plans TensorFlow's kernel runs the functions. For single rows that takes too long.
     stage.declined |= stage.of_rows and stage.plans is None
     return 0
 

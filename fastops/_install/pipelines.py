@@ -292,9 +292,10 @@ class RowIterator(LazyIterator):
     @property
     def _iterator_resource(self):
         attributes = vars(self)
-        with handing_over:
+        elements = attributes.get("_fastops_elements")
+        # Wait for an element that another thread makes: if that fails, TensorFlow has to make it.
+        with contextlib.nullcontext() if elements is None else elements.lock, handing_over:
             if "_fastops_elements" in attributes:
-                elements = attributes["_fastops_elements"]
                 self._iterator_resource = attributes["_fastops_pipeline"].handed_over(elements)
             return attributes["_iterator_resource"]
 

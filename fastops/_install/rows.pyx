@@ -19,6 +19,7 @@ cdef extern from "definitions.h":
     pass
 
 import threading
+from contextlib import nullcontext
 
 handing_over = threading.RLock()
 """Held while an iterator of TensorFlow draws the seeds that a `RowElements` has drawn. No other
@@ -139,6 +140,11 @@ cdef class RowElements:
         results = self.mapped.results(self.reader.get())
         self.withdrawn = results is None
         return results
+
+    @property
+    def lock(self):
+        """A context manager: inside, no other thread makes an element by mapped functions."""
+        return nullcontext() if self.mapped is None else self.mapped.lock
 
     def handed_to(self, make, take):
         """Make TensorFlow's iterator, and let it give the elements that were taken here.

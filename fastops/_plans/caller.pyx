@@ -29,6 +29,7 @@ from fastops._situation cimport NO_STRATEGY, NO_TAPE, PLAIN, missing, reason_of
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.policy cimport Account, Estimate, now
 from fastops._specialize.signatures cimport read_values
+from fastops._specialize.states cimport WAITING
 
 cdef extern from "definitions.h":
     pass
@@ -231,7 +232,7 @@ cdef class Caller:
             case.refer(signature, _dropper(self, case.key))
         if len(self.cases) >= self.cases.most and self.cases.find(case.key) == NULL:
             for other in self.cases.values():
-                if other.bound is None:
+                if other.state() == WAITING:
                     self.cases.drop(other.key)
                     break
         self.cases.replace(case.key, case)
@@ -287,7 +288,8 @@ cdef class Caller:
             self.tell_of_calls()
         begin = now()
         result = call_original(call)
-        case = self.add(signature)
+        if case is None:
+            case = self.add(signature)
         if case.taped is None and not case.taped_refused:
             case.taped_account.charge(now() - begin)
             if case.taped_account.calls > 1 and case.taped_account.is_due(_binding.of(1)):
