@@ -713,13 +713,15 @@ SPLIT = {
     "sorted": lambda x: (tf.sort(x), tf.argsort(x)),
     "cumulated": tf.cumsum,
     "normalized": lambda x: tf.linalg.l2_normalize(x, axis=0),
+    "constant": lambda x: x / 3.0,
 }
-"""Functions whose kernels split their work among threads."""
+"""Functions whose kernels split their work among threads, and one whose constant TensorFlow's
+optimizer of graphs inverts in traced functions, but not in functions of datasets."""
 
 
 @pytest.mark.parametrize("name", SPLIT)
-def test_kernels_that_split_their_work(name, planned):
-    """TensorFlow runs the kernels of mapped functions with one thread each."""
+def test_bits_that_depend_on_options(name, planned):
+    """TensorFlow has options for mapped functions: one thread for a kernel, no constant folding."""
 
     def run():
         elements = []
