@@ -59,7 +59,7 @@ SHORT = (
     *("a + b", "2.0 * x", "x[0]", "tf.matmul(m, n)", "tf.reshape(m, [4])", "tf.reduce_sum(m)"),
     *("tf.zeros([4])", "tf.cast(x, tf.int32)", "tf.where(flags, x, x)", "tf.one_hot(labels, 3)"),
 )
-"""Calls that have their own targets."""
+"""The calls that are not marked as long."""
 
 
 # ---------------------------------------------------------------------------------------------

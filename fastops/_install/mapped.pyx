@@ -8,7 +8,8 @@ threads. Here they run in one of two ways for all iterators of a dataset:
   end, and maps the functions over them. An element is copied into the memory of these tensors
   before they are mapped.
 - Plans run the functions, as soon as these runs have cost enough to make plans (see
-  `fastops._specialize.policy`). The first results of the plans must be those of the iterator.
+  `fastops._specialize.policy`). The plans are dropped if their first results differ from those of
+  the iterator.
 """
 
 cimport cython
@@ -76,7 +77,8 @@ cdef class MappedFunctions:
     Parameters
     ----------
     of_rows, of_elements : MappedStage or None
-        The functions that are mapped over rows before these are batched, and the others.
+        The functions that are mapped over single rows before these are batched, and the functions
+        that are mapped over whole elements.
     """
 
     def __init__(self, MappedStage of_rows, MappedStage of_elements):
@@ -103,9 +105,9 @@ cdef class MappedFunctions:
         try:
             found = _make(self, reader)
         except Exception:
-            pass  # the iterator that TensorFlow makes has the exception, too
+            pass  # TensorFlow's iterator, which takes over, raises the exception, too
         if planned and found is not None:
-            _get_next.calls_direct += 1  # the kernel would have been called for the element
+            _get_next.calls_direct += 1  # plans make no call of IteratorGetNext, which would count
         self.declined |= (
             found is None
             or (self.of_rows is not None and self.of_rows.declined)
@@ -251,7 +253,7 @@ cdef bint _copy_into(list inputs, const Made& tensors) except -1:
 
 
 cdef object _apart(object result, list inputs):
-    """Return a result that does not share the memory of a tensor that is mapped."""
+    """Return a result, or a copy of it if it shares the memory of one of the inputs."""
     cdef const Tensor* tensor = HostTensor(<PyObject*>result)
     cdef const Tensor* other
     cdef const char* data = <const char*>tensor.data()

@@ -8,8 +8,8 @@ these threads and making these tensors takes longer than copying the elements.
 So an iterator over such a pipeline is a `RowIterator`: it finds out which rows an element consists
 of, and copies them. Code that reads its resource gets TensorFlow's iterator, which has drawn the
 same seeds and given the same elements. For small elements the pipeline of that iterator has a
-buffer of length zero and no tuning, so that a call of `next` makes the element. The datasets of
-the pipeline, the elements, their order, and what a checkpoint contains, are the same.
+buffer of length zero and no tuning, so that a call of `next` makes the element. All else is as in
+TensorFlow: the datasets of the pipeline, the elements, their order, and the content of checkpoints.
 """
 
 import contextlib
@@ -47,14 +47,14 @@ _KNOWN = "_fastops_in_caller"
 
 
 class Work(NamedTuple):
-    """What making one element takes.
+    """The cost of making one element.
 
     Attributes
     ----------
     num_rows : int
-        The number of elements of sources that it consists of.
+        The number of tensors that the sources hand on for one element.
     num_bytes : int
-        Their size.
+        The size of these tensors.
     rewritten : bool
         Whether TensorFlow rewrites the datasets, even if it neither buffers nor tunes.
     mapped : bool
@@ -84,9 +84,9 @@ class Pipeline:
     dataset : tf.data.Dataset
         The dataset.
     buffered : tf.data.Dataset
-        The same without a buffer at its end.
+        The same dataset without the buffer at its end.
     work : Work
-        What an element takes.
+        The cost of making an element.
     maps : list of tf.data.Dataset
         Datasets of the pipeline that map functions, in their order.
 
@@ -97,7 +97,8 @@ class Pipeline:
     spec : nest of tf.TypeSpec
         The structure of an element.
     ended : EagerTensor or None
-        The resource of an iterator that raises the exceptions of the end; None before `ending`.
+        The resource of an iterator that has ended: it raises TensorFlow's exception for the end of
+        a dataset. None before `ending`.
     """
 
     def __init__(self, dataset, buffered, work, maps=()):
@@ -171,9 +172,10 @@ class Pipeline:
             return elements.handed_to(lambda: self._made(variant), self._take)
 
     def ending(self):
-        """Return an iterator with one element. When the caller has taken it, it becomes `ended`.
+        """Return the resource of an iterator with one element.
 
-        Taking the element prepares the kernel.
+        The caller takes the element, which prepares the kernel, and then sets `ended` to the
+        resource.
         """
         with ops.init_scope(), record.stop_recording():
             shapes = [[size or 0 for size in shape.as_list()] for shape in self._shapes]
@@ -233,7 +235,7 @@ def _stage(device, maps, of_rows):
 def _plans(functions):
     """Return the plans of functions; None if plans cannot run one of them."""
     if context.context().config.graph_options != _NO_GRAPH_OPTIONS:
-        return None  # of the program
+        return None  # the program has set options for graphs
     plans = [Planned(function, options=_mapped_options()).plan for function, _, _ in functions]
     return None if None in plans else plans
 
@@ -250,7 +252,7 @@ def _mapped_options():
 def _mapping(device, functions, tensors):
     """Return an iterator that maps functions over the same tensors, without end.
 
-    TensorFlow's rewrites, too, have the functions run without parallel ops.
+    The kernels of the functions use one thread each, as they do after TensorFlow's rewrites.
 
     Parameters
     ----------
@@ -285,8 +287,9 @@ def _mapping(device, functions, tensors):
 class RowIterator(LazyIterator):
     """An iterator that copies rows of tensors in memory.
 
-    It becomes one of TensorFlow's class when its resource is read. Its attributes are those of
-    TensorFlow's iterators, and `_fastops_elements` and `_fastops_pipeline` until then.
+    When its resource is read, its class becomes `OwnedIterator`. It has the attributes of
+    TensorFlow's iterators and, until its class changes, `_fastops_elements` and
+    `_fastops_pipeline`.
     """
 
     @property
@@ -368,7 +371,7 @@ def _has_tensors(dataset):
 
 
 def _is_pure(dataset):
-    """Tell whether a mapped function only computes, from numbers, and in order."""
+    """Tell whether a mapped function is stateless, takes only numbers, and keeps the order."""
     function = getattr(dataset._map_func, "function", None)
     if (
         not isinstance(function, ConcreteFunction)
@@ -409,7 +412,10 @@ def _is_known(tensor):
 
 
 def _work(dataset):
-    """Return the `Work` of a dataset. None if it may wait, or if TensorFlow has to do it."""
+    """Return the `Work` of a dataset.
+
+    None if making an element may block, or if TensorFlow has to make the elements.
+    """
     measure = _MEASURES.get(_name(dataset))
     if measure is None or not isinstance(dataset._variant_tensor, EagerTensor):
         return None
@@ -449,7 +455,10 @@ def _batched(dataset):
 
 
 def _counted(has_no_effect):
-    """Return the measure of datasets with a count. TensorFlow leaves out those without effect."""
+    """Return the function that computes the `Work` of datasets with a count.
+
+    TensorFlow's rewrites remove datasets whose count has no effect.
+    """
 
     def measure(dataset):
         work = _work(dataset._input_dataset)
@@ -462,7 +471,8 @@ def _counted(has_no_effect):
 
 def _repeated(dataset):
     work = _counted(lambda count: count == 1)(dataset)
-    joined = _name(dataset._input_dataset) == _SHUFFLE  # to one dataset
+    # TensorFlow's rewrites make one dataset of a shuffled and repeated one.
+    joined = _name(dataset._input_dataset) == _SHUFFLE
     return work and work._replace(rewritten=work.rewritten or joined)
 
 
@@ -513,7 +523,7 @@ _NOT_NUMBERS = (tf.string, tf.resource, tf.variant)
 _OF_PYTHON = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _DEFAULTS = tf.data.Options()
 _NO_GRAPH_OPTIONS = tf.compat.v1.GraphOptions()
-_iterator_get_next = gen_dataset_ops.iterator_get_next  # a program may replace it
+_iterator_get_next = gen_dataset_ops.iterator_get_next  # kept: a program may replace it
 
 
 def _in_caller(*, rewriting=False, op_threads=None):
@@ -534,4 +544,4 @@ _MAPPING_OPTIONS = _in_caller(op_threads=1)
 _REWRITING_OPTIONS = _in_caller(rewriting=True)
 
 _EXPERIMENTS = ("TF_JOB_NAME", "TF_DATA_EXPERIMENT_OPT_IN", "TF_DATA_EXPERIMENT_OPT_OUT")
-"""Settings by which TensorFlow chooses other rewrites of pipelines."""
+"""Environment variables by which TensorFlow chooses other rewrites of pipelines."""

@@ -269,7 +269,7 @@ cdef object _unread(object variable, object graph, object parent_op):
             parent_op=parent_op,
             unique_id=variable._unique_id,
         )
-        # This keeps the order of the attributes, but no objects of this variable alive.
+        # The copy keeps the order of the attributes, but refers to no object of this variable.
         state = dict(result.__dict__)
         _describe(state, None, None, None)
         _unread_state = state

@@ -44,7 +44,7 @@ from fastops._plans import costs
 cdef enum:
     _REQUIRED = PLAIN | NO_TAPE | NO_STRATEGY  # conditions on the surroundings of a call
 
-# Reasons why no plan runs a call, beside the reasons of runners.
+# Reasons why no plan runs a call, in addition to the reasons of runners.
 cdef str _CHOSEN = _text_of("executor_chosen")
 cdef str _ARGUMENT = _text_of("argument_type")
 cdef str _FIRST = _text_of("signature_new")
@@ -148,11 +148,11 @@ cdef class Caller:
         return PyVectorcall_Call(self, args, kwargs)
 
     def announce(self):
-        """Tell whether TensorFlow makes the first call of a signature. That call comes next."""
+        """Prepare for the first call of a signature; tell whether TensorFlow makes that call."""
         return False
 
     def tell_of_calls(self):
-        """Report the calls that plans ran to TensorFlow, before TensorFlow makes a call."""
+        """Tell TensorFlow how many calls plans ran, before TensorFlow itself makes a call."""
         self.tally.unseen = 0
 
     def prepare(self, args, kwargs, called, result):
@@ -166,7 +166,7 @@ cdef class Caller:
     def bind(self, args, kwargs):
         """Return the trace of a call, and its `Bound` without a plan; None if TensorFlow must bind.
 
-        TensorFlow has made such a call.
+        TensorFlow has already made a call of the same signature.
         """
         return None
 
@@ -323,7 +323,7 @@ cdef class Caller:
                 case.account.drops = self.failures  # each failure doubles the bar
             case.account.charge(ns)
             self.account.charge(ns)
-            # Programs make functions for a single call: `tf.vectorized_map` does.
+            # Some functions are made for a single call: `tf.vectorized_map` makes such functions.
             if self.account.calls == 1 or not self.pays(case):
                 self.note(_FIRST if case.account.calls == 1 else _EARLY)
                 called[0] = True

@@ -96,10 +96,11 @@ cdef class FunctionCase:
     key : bytes
         The signature.
     bound : Bound or None
-        Runs the calls that no tape records. None: TensorFlow makes them, and binds each.
+        Runs the calls that no tape records. None: TensorFlow makes these calls, and binds the
+        arguments of each.
     taped : Bound or None
-        The trace for calls that a tape may record. TensorFlow chooses the functions that run, and
-        makes the record, but it does not bind the arguments again, nor look for the trace.
+        The bound arguments of calls that a tape may record. TensorFlow chooses the forward function
+        and records the call, but neither binds the arguments nor looks up the trace again.
     """
 
     def __cinit__(self, bytes key):

@@ -76,7 +76,7 @@ class Plans(Caller):
         return getattr(python_function, "__qualname__", None) or repr(self._traced)
 
     def announce(self):
-        """Tell whether TensorFlow makes the first call of a signature. That call comes next."""
+        """Prepare for the first call of a signature; tell whether TensorFlow makes that call."""
         self.tell_of_calls()
         return self._executor != "plan"
 
@@ -121,7 +121,7 @@ class Plans(Caller):
         return bound, called, result
 
     def tell_of_calls(self):
-        """Report calls that plans ran to TensorFlow's detector of functions traced too often."""
+        """Tell TensorFlow's detector of functions traced too often how many calls plans ran."""
         unseen, self.tally.unseen = self.tally.unseen, 0
         manager = polymorphic_function._frequent_tracing_detector_manager
         key = getattr(self._traced, "_key_for_call_stats", None)
@@ -166,7 +166,7 @@ class Plans(Caller):
     def bind(self, args, kwargs):
         """Return the trace of a call, and its `Bound` without a plan; None if TensorFlow must bind.
 
-        TensorFlow has made such a call.
+        TensorFlow has already made a call of the same signature.
         """
         try:
             leaves, concrete, _, takes, obstacle = self._inputs_of(args, kwargs)

@@ -60,11 +60,11 @@ cdef class Runner:
         return self.sentence if self.detail is None else f"{self.sentence}: {self.detail}"
 
     def wait_for_seed(self):
-        """Note that there may be a plan when all sequences of random ops begin again."""
+        """Note that a plan may be possible once all sequences of random ops begin again."""
         self.waits_for_seed, self.era = True, draws.era
 
     def allow_bare(self):
-        """Let `run_bare` run calls in the current context: TensorFlow does not check arguments."""
+        """Let `run_bare` run calls in the current context, without checks of the arguments."""
         runtime()
         self.bare = _filter_traceback(self.concrete._inference_function.call_preflattened)
         self.bare_for = generation

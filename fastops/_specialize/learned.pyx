@@ -2,8 +2,9 @@
 
 Some calls always make the same object, apart from a few parts that are known: a variable from the
 same arguments, a dataset of arrays with the same shapes. TensorFlow makes the first calls of such a
-kind. If they agree, later calls use what was learned. If they do not, or if it cannot be used, all
-calls of the kind stay TensorFlow's, with a reason. The states are those of a specialization:
+kind. If they agree, later calls use what was learned. If they do not, or if it cannot be used,
+TensorFlow makes all calls of the kind, and `reason` says why. The states are those of a
+specialization:
 
 =========  =========================================================================================
 State      Meaning
@@ -45,7 +46,7 @@ cdef class Learned:
     kind : hashable
         The key of the kind.
     needed : int, default 1
-        From how many calls the same must have been learned before it is used.
+        The number of calls that must agree before what was learned from them is used.
     """
 
     def __init__(self, kind, int needed=1):

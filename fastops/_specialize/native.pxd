@@ -30,7 +30,7 @@ cdef class Native:
     cdef int first_lasting     # number of the first step with an effect
     cdef bint onednn
     cdef bint waits            # whether a step runs on a device other than the host
-    cdef vector[pair[int, int]] makers  # if so, of each value in `made`: step and output
+    cdef vector[pair[int, int]] makers  # if `waits`: step and output of each value in `made`
     cdef int64_t last_ns       # time of the last run
     cdef long long runs        # number of successful runs
 

@@ -187,7 +187,7 @@ def test_callbacks_that_raise():
 
 
 def test_callbacks_that_call_ops():
-    """These calls are observed, too, and so are calls in functions and graphs."""
+    """Ops that a callback calls are observed, too, and so are ops in functions and graphs."""
 
     def program(m):
         inner = []
@@ -381,7 +381,7 @@ def executed(events):
 
 @pytest.mark.parametrize("level", PROFILES)
 def test_the_profiler_sees_ops(level, tmp_path):
-    """The trace shows the same ops as TensorFlow's, equally often, between the marks of Python."""
+    """The trace shows the same ops as TensorFlow's, equally often, and the program's own step."""
     for m in (tf.raw_ops, raw_ops, raw_ops):
         calls(m)
 

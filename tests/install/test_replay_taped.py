@@ -27,7 +27,7 @@ def natively():
 
 
 def compare(program, at_least=CALLS // 2):
-    """Compare a program with and without `install`. Some calls must be kernels alone."""
+    """Compare a program with and without `install`. Some calls must run as kernels alone."""
     want = program()
     with fastops.accelerated():
         gc.collect()  # free models of other tests

@@ -148,7 +148,7 @@ EPOCHS = {
         base().shuffle(9, seed=1).map(scaled).repeat(2).shuffle(7, seed=2).batch(4).repeat(2)
     ),
 }
-"""Datasets with such functions, which draw seeds for each epoch."""
+"""Datasets with functions that the caller runs, and with seeds that are drawn in each epoch."""
 
 PARALLEL = {
     "in any order": lambda: (
@@ -193,7 +193,7 @@ DATASETS = {
     "long range": lambda: tf.data.Dataset.range(1 << 40),
     "one": lambda: tf.data.Dataset.from_tensors((VALUES, 1)),
 }
-"""Datasets that run in the caller without any knowledge of their rows."""
+"""Datasets whose rows are not known: TensorFlow's iterators make their elements."""
 
 ALL = ROWS | DATASETS
 
@@ -239,7 +239,7 @@ def iterate(dataset):
 
 
 def taken(iterator, count=12):
-    """Return the next elements. A dataset without end has no end among them."""
+    """Return up to `count` elements, and "end" if the iterator has ended."""
     elements = []
     for _ in range(count):
         try:
@@ -258,7 +258,7 @@ def copies(iterator):
 
 @pytest.mark.parametrize("name", ALL)
 def test_elements_and_orders(name):
-    """Each epoch is TensorFlow's, whoever made the iterators of earlier ones."""
+    """Each epoch has TensorFlow's elements, with or without `install` in earlier epochs."""
     make = ALL[name]
     dataset = make()
     want = [taken(iterate(dataset)) for _ in range(4)]
@@ -275,7 +275,7 @@ def test_elements_and_orders(name):
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("count", [0, 2, 12])
 def test_tensorflows_iterator_goes_on(name, count):
-    """It goes on at the same element, and later epochs are as if it had been there always."""
+    """TensorFlow's iterator continues at the same element, and later epochs do not change."""
 
     def run(hand_over):
         dataset = ROWS[name]()
@@ -402,7 +402,8 @@ def test_each_element_counts_as_a_direct_call():
     with fastops.accelerated():
         list(base().batch(4))
         stats = fastops.stats().ops["IteratorGetNext"]
-        assert (stats.direct, stats.reasons) == (5, {"first_call": 1})  # the last two: the end
+        # Four elements, and two calls at the end: the first prepares the kernel.
+        assert (stats.direct, stats.reasons) == (5, {"first_call": 1})
         list(base().batch(4))
         assert fastops.stats().ops["IteratorGetNext"].direct >= 9
 
@@ -513,7 +514,7 @@ def test_options_of_the_program():
 
 
 def test_threads():
-    """Threads that share an iterator take each element once, while others make TensorFlow's."""
+    """Threads share an iterator, and each element is taken once, even if a thread replaces it."""
     with fastops.accelerated():
         dataset = tf.data.Dataset.range(400).shuffle(50, seed=1)
         for hands_over in (False, True):
@@ -534,7 +535,7 @@ def test_threads():
 
 
 def test_threads_share_a_dataset():
-    """Each iterator has an order of its own, while others draw seeds and are handed over."""
+    """Each iterator has its own order, while TensorFlow's take the place of some others."""
     with fastops.accelerated():
         dataset = tf.data.Dataset.range(60).shuffle(60, seed=1).repeat(3)
         results = []
@@ -833,7 +834,7 @@ def test_checkpoints_of_mapped_functions(name, count, tmp_path):
 
 
 CHANCE = r"MapDataset:\d+|Shapes are: .*? \[Op:"
-"""What differs in TensorFlow's errors from run to run: numbers, and which row was copied first."""
+"""The parts of TensorFlow's errors that vary: numbers, and which row was copied first."""
 
 FAILING = {
     "batches": lambda: tf.data.Dataset.range(8).batch(2).map(lambda number: 12 // (number - 2)),

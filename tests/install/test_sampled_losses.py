@@ -24,7 +24,7 @@ def labels(seed, rows=ROWS, number=1, dtype=np.int64):
 
 
 def losses(name, *, options=None, shared=None, convert=tf.constant, dtype=np.int64, seed=3):
-    """Return losses after a global seed was set. Numbers of accidental hits differ."""
+    """Set a global seed and return losses, which have different numbers of accidental hits."""
     loss, shared = getattr(tf.nn, LOSSES[name]), shared or weights()
     options = {"num_sampled": 5, "num_classes": CLASSES} | (options or {})
     tf.random.set_seed(seed)
@@ -207,7 +207,7 @@ def test_seeds_that_no_kernel_reads_need_no_kernel():
 
 
 def test_draws_of_samplers_have_static_sizes():
-    """Recordings may have ops after a draw if its sizes decide the sizes of what follows."""
+    """The sizes of a draw do not depend on values, so a recording may have ops after the draw."""
     stand_in = find("tf.nn.nce_loss")
     shared, options = weights(), {"num_sampled": 5, "num_classes": CLASSES}
     given = {"labels": tf.constant(labels(0)), "inputs": tf.constant(floats(ROWS, WIDTH))}

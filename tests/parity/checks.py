@@ -391,7 +391,7 @@ def compare_malformed(op_name, call, progress=lambda arm: None, *, first=False):
     again = partial(outcome, partial(call.of, theirs))
     want = again()
     left = outcome(call.state)
-    # From the second call on, the path may be another one than TensorFlow's.
+    # From the second call on, fastops may run the call on another path than TensorFlow's own.
     ways = [at_once] * first + [lambda op_name: nullcontext(_registry.op(op_name))] * 2
     for way in ways:
         progress("fastops")
@@ -400,7 +400,7 @@ def compare_malformed(op_name, call, progress=lambda arm: None, *, first=False):
         problem = unlike(op_name, got, want, again)
         leaks = any(mistake.endswith("a huge integer") for mistake in call.mistakes)
         if leaks and isinstance(got, Failure) and isinstance(want, Failure):
-            continue  # TensorFlow continues with an exception set, so any of two may be raised
+            continue  # TensorFlow continues with an exception set, so either error may be raised
         if problem:
             return problem, isinstance(want, Failure)
         problem = difference(outcome(call.state), left)

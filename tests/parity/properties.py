@@ -60,7 +60,7 @@ def tensors(draw, like):
     shape = draw(st.just(tuple(like.shape)) | SIDES)
     size = int(np.prod(shape))
     assume(size <= 1024)
-    # A few values are repeated, since long lists of values find no more and are slow to draw.
+    # A few values are repeated: lists of different values find no more errors, but are slow.
     few = draw(st.lists(elements(like.dtype), min_size=1, max_size=8))
     values = np.empty(size, object)
     values[:] = [few[i % len(few)] for i in range(size)]

@@ -1,4 +1,4 @@
-"""What is known about the calls of a signature: one case with its state."""
+"""Cases of traced functions: what is known about the calls of each signature, and the state."""
 
 import pytest
 import tensorflow as tf

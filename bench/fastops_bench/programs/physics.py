@@ -1,7 +1,7 @@
 """A physics-informed neural network (Raissi et al., 2019) for Burgers' equation, in eager mode.
 
 The network u(t, x) solves u_t + u u_x = v u_xx, with u(0, x) = -sin(pi x) and u(t, -1) = u(t, 1) =
-0. The equation needs derivatives by the inputs, and the loss those by the weights of these.
+0. The loss contains derivatives of u by t and x. Training differentiates the loss by the weights.
 """
 
 import keras

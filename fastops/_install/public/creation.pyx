@@ -198,7 +198,7 @@ cdef int _stop_gradient(Lowering self, Draft* draft) except -1:
 
 
 cdef bint _may_draw(Lowering self, tuple shape) except -1:
-    """Whether ops may draw here for a shape."""
+    """Whether ops may draw random numbers of this shape here, as TensorFlow's function would."""
     cdef double size = 1
     if shape is None or not may_run(self):
         return False
@@ -266,7 +266,7 @@ cdef int _random_uniform(Lowering self, Draft* draft) except -1:
     if not unseeded() and not (is_number(<PyObject*>low) and is_number(<PyObject*>high)):
         return DECLINED
     if not unseeded() and not low < high:
-        return DECLINED  # an error
+        return DECLINED  # TensorFlow raises an error
     low, high = constant(low, dtype), constant(high, dtype)
     if low is None or high is None:
         return DECLINED

@@ -143,12 +143,12 @@ ARRAYS = {
     "tf.nn.nce_loss": "labels",
     "tf.nn.sampled_softmax_loss": "labels",
 }
-"""By function, the names of arguments that may be NumPy arrays. The function makes tensors of them
-without asking for a dtype. Until then, it asks them for nothing but a dtype that tensors have."""
+"""By function, the names of arguments that may be NumPy arrays. The function converts the arrays to
+tensors without giving a dtype. Before that, it reads nothing of them except their dtype."""
 
 FREED = frozenset({"tf.nn.nce_loss", "tf.nn.sampled_softmax_loss"})
-"""Functions that run ops whose sizes values decide, and decide nothing by these sizes: the numbers
-of accidental hits of sampled classes."""
+"""Functions with ops whose output sizes depend on input values: on the number of accidental hits of
+sampled classes. No Python code of these functions depends on the sizes."""
 
 METHODS = {
     "tf.RaggedTensor": """

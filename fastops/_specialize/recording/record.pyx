@@ -39,7 +39,7 @@ cdef class Record:
         try:
             if not self.started or not self.witness.start():
                 self.witness = None
-        except BaseException:  # of an audit hook: `__exit__` is not called
+        except BaseException:  # an audit hook raised, and `__exit__` will not be called
             if self.started:
                 self.recorder.stop()
             raise

@@ -54,7 +54,7 @@ def transform_to_real(rank):
     def calls(d):
         for batch, (*outer, inner) in transformed(d, rank):
             for length in (2 * inner - 2, 2 * inner - 1, inner):
-                # Kernels abort on a length of 0 here, too.
+                # Lengths are positive: kernels abort on a length of 0.
                 if length > 0 and 0 not in outer:
                     lengths = ints([*outer, length])
                     yield {"input": d.Tcomplex(*batch, *outer, inner), "fft_length": lengths}
