@@ -773,6 +773,34 @@ def test_several_threads_may_resolve_kernels():
             thread.join()
 
 
+def test_one_call_is_recorded_at_a_time(stock):
+    recording, go_on = threading.Event(), threading.Event()
+
+    def slow(x):
+        recording.set()
+        go_on.wait()
+        return x + 1
+
+    go_on.set()
+    function, other, x = Replayed(slow, find("tf.roll").passed), replayed("tf.norm"), t(*M)
+    function(x)
+    recording.clear()
+    go_on.clear()
+    thread = threading.Thread(target=function, args=[x])
+    thread.start()
+    try:
+        assert recording.wait(60)
+        for _ in range(5):
+            assert_same(other(x), stock["tf.norm"](x))
+        told = other.describe()
+        assert (told["replayed"], told["refused"]) == (0, 0)
+    finally:
+        go_on.set()
+        thread.join()
+    learn(other, x)
+    assert_replayed(other, x)
+
+
 def test_a_fork_while_another_thread_records():
     recording, forked = threading.Event(), threading.Event()
 

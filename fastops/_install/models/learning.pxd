@@ -23,6 +23,7 @@ cdef class MethodRecording:
     cdef object context      # the context of the outermost layer call, or None
     cdef dict around         # its attributes before the call
     cdef dict names          # how many names the thread had generated before the call
+    cdef object first        # the recording to confirm, or None
     cdef list copies         # of the variables, for the trial
     cdef bint confirms       # whether a replay is made if this call runs what the first one ran
     cdef int64_t began

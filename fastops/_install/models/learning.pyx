@@ -91,9 +91,10 @@ cdef class MethodRecording:
             state.cases.replace((key, self.scopes), case)
             self.case = case
         self.marked = [set(vars(tensor)) for tensor in self.arguments]
-        self.confirms = case.first is not None and case.holds()
+        self.first = case.first  # another thread may drop it meanwhile
+        self.confirms = self.first is not None and case.holds()
         if self.confirms:
-            self.copies = copies_of(case.first.variables)
+            self.copies = copies_of(self.first.variables)
         return True
 
     cdef bint learn(self, record, bint keeps_arguments, const Signature& signature,
@@ -218,7 +219,7 @@ cdef class MethodRecording:
         if not self.confirms or case.left != left:
             case.first, case.left = recorded, left
             return False
-        if not alike(case.first, recorded):
+        if not alike(self.first, recorded):
             case.first = recorded
             raise NotReplayableError("ops_differ")
         slot = self.receiver.take_slot()

@@ -31,6 +31,7 @@ from fastops._specialize.objects.case cimport MethodCase, cost_of
 from fastops._specialize.objects.receiver cimport Receiver
 from fastops._specialize.objects.state cimport ObjectState
 from fastops._specialize.policy cimport Account, cover, is_covered, now
+from fastops._specialize.recording.record cimport Record, begin_turn, end_turn
 from fastops._specialize.replay cimport are_leaves
 from fastops._specialize.signatures cimport read_method, text_of
 from fastops._specialize.specialization cimport (
@@ -64,7 +65,6 @@ from fastops._core.reasons import text_of as _text_of
 from fastops._install.models.declared import codes as _declared_codes
 from fastops._install.models.observers import OBSERVERS as _told, tell as _tell
 from fastops._specialize.recording.proof import objection_to_class
-from fastops._specialize.recording.record import Record
 from fastops._specialize.recording.warned import issue, may_issue
 
 cdef enum:
@@ -395,6 +395,8 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         decision = RECORD if due else WAIT
     if decision == WAIT:
         return self.wait(receiver, account, key, args, nargsf, keywords)
+    if not begin_turn():
+        return call_original(self, args, nargsf, keywords)
     # A recording keeps most objects that it makes, so garbage collections would be useless work.
     collects = PyGC_Disable()
     try:
@@ -403,6 +405,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
             keywords,
         )
     finally:
+        end_turn()
         if collects:
             PyGC_Enable()
 

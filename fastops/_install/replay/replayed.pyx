@@ -33,6 +33,7 @@ from fastops._specialize.policy cimport (
     is_covered,
     now,
 )
+from fastops._specialize.recording.record cimport Record, begin_turn, end_turn
 from fastops._specialize.replay cimport Replay, are_leaves
 from fastops._specialize.signatures cimport read_tensors
 from fastops._specialize.specialization cimport Decision, HIT, RECORD, Specialization, WAIT
@@ -44,7 +45,6 @@ from numpy import ndarray as _ndarray
 from tensorflow import convert_to_tensor as _convert_to_tensor
 
 from fastops._install.lookups import of_codes as _of_codes, of_function as _of_function
-from fastops._specialize.recording.record import Record as _Record
 from fastops._specialize.recording.recording import as_refusal, prepare_kernels, recording
 
 cdef enum:
@@ -259,8 +259,11 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
         return result
     if decision == RECORD:
         decision = case.next(_cost.of(case.account.shortest_ns))
-    if decision == RECORD:
-        return _record(self, case, signature, given, n, keywords)
+    if decision == RECORD and begin_turn():
+        try:
+            return _record(self, case, signature, given, n, keywords)
+        finally:
+            end_turn()
     if decision == WAIT:
         return _wait(self, case.account, args, nargsf, keywords)
     return call_original(self, args, nargsf, keywords)
@@ -292,7 +295,7 @@ cdef PyObject* _record(Replayed self, Specialization case, const Signature& sign
     case.begin()
     arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(signature.num_holders())]
-    record = _Record({})
+    record = Record({})
     with record:
         result = call_original(self, args, nargsf, keywords)
     if not record.started:

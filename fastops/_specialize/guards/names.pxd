@@ -44,7 +44,7 @@ cdef inline bint holds(Guard guard) noexcept:
     return number(guard) == guard.holding or guard.look()
 
 
-# The object that a stand-in of `install` replaces; any other value itself.
+# The object that a stand-in of `install` or a hook of a recording replaces; any other value itself.
 cpdef object original_of(value)
 # Whether a value is a stand-in of `install`.
 cpdef bint is_stand_in(value) except -1

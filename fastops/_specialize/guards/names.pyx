@@ -39,8 +39,17 @@ def watches(function, original):
 
 
 cpdef object original_of(value):
-    """Return the object that a stand-in of `install` replaces; any other value itself."""
-    return value.original if isinstance(value, _Replacement) else value
+    """Return the object that a stand-in of `install` or a hook of a recording replaces.
+
+    Any other value is returned itself.
+    """
+    while True:
+        if isinstance(value, _Replacement):
+            value = value.original
+        elif id(value) in _watching:
+            value = _watching[id(value)][1]
+        else:
+            return value
 
 
 cpdef bint is_stand_in(value) except -1:
@@ -54,13 +63,7 @@ def upstream(value):
         value = value.fget
     elif type(value) is staticmethod or type(value) is classmethod:
         value = value.__func__
-    while True:
-        if isinstance(value, _Replacement):
-            value = value.original
-        elif id(value) in _watching:
-            value = _watching[id(value)][1]
-        else:
-            return value
+    return original_of(value)
 
 
 @cython.final

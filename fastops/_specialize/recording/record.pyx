@@ -1,10 +1,42 @@
 # distutils: language = c++
-"""The context manager for a call that is recorded."""
+"""The context manager for a call that is recorded, and the turns of calls that are.
+
+One call at a time is recorded and learned from in the process. A call that comes meanwhile, in
+another thread or inside the recorded call, runs in Python.
+"""
 
 cimport cython
 
+import os
+import threading
+
 from fastops._specialize.recording.recorder import Recorder
 from fastops._specialize.recording.witness import Witness
+
+cdef object _recording_thread = None    # the id of the thread whose turn it is
+
+
+cdef bint begin_turn() except -1:
+    global _recording_thread
+    thread = threading.get_ident()
+    if _recording_thread is not None:
+        return False
+    _recording_thread = thread
+    return True
+
+
+cdef void end_turn() noexcept:
+    global _recording_thread
+    _recording_thread = None
+
+
+def _after_fork():
+    """End the turn of a thread that a forked child does not have."""
+    if _recording_thread != threading.get_ident():
+        end_turn()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @cython.final
@@ -26,10 +58,6 @@ cdef class Record:
     witness : Witness or None
         The Python code that ran; None while a profiler, debugger or coverage tool is active.
     """
-
-    cdef readonly object recorder
-    cdef readonly object witness
-    cdef readonly bint started
 
     def __init__(self, declared):
         self.recorder, self.witness = Recorder(), Witness(declared)

@@ -1,6 +1,7 @@
 """Models for tests, and a function that runs a program with and without replays."""
 
 import contextlib
+import threading
 
 import keras
 import numpy as np
@@ -9,6 +10,7 @@ from keras import layers as L  # noqa: N812
 from keras.src.utils import naming
 
 import fastops
+from fastops._specialize.recording import hooks
 
 CALLS = 8
 """The number of calls of one signature. The fourth is replayed, the fifth by kernels alone."""
@@ -123,6 +125,30 @@ def floats(*shape, seed=0, dtype=np.float32):
 def told(instance, method="__call__"):
     """Return the description of the calls of an object."""
     return getattr(type(instance), method).describe(instance)
+
+
+@contextlib.contextmanager
+def recording_elsewhere():
+    """Have the hooks of recordings in place, as while another thread records a call."""
+    begun, done = threading.Event(), threading.Event()
+
+    def ignore(*args, **kwargs):
+        """Note nothing."""
+
+    def record():
+        if hooks.hang(ignore, *[ignore] * 4):
+            begun.set()
+            done.wait()
+            hooks.take_down(ignore)
+
+    thread = threading.Thread(target=record)
+    thread.start()
+    try:
+        assert begun.wait(60)
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def plain(value):

@@ -19,7 +19,9 @@ from install.models.keras_programs import (
     noisy,
     outcome,
     perceptron,
+    plain,
     probe,
+    recording_elsewhere,
     told,
 )
 from keras import layers as L  # noqa: N812
@@ -265,6 +267,45 @@ def test_threads():
         for thread in threads:
             thread.join()
         yield results
+
+    compare(program)
+
+
+def test_first_calls_in_threads():
+    model, x = perceptron()
+    inputs = [x * float(place) for place in range(4)]
+    expected = [plain(model(one)) for one in inputs]
+    differing = []
+
+    def work(one, want):
+        for _ in range(10 * CALLS):
+            if plain(model(one)) != want:
+                differing.append(want)
+
+    with fastops.accelerated():
+        threads = [
+            threading.Thread(target=work, args=p) for p in zip(inputs, expected, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not differing
+        assert told(model)["replayed"]
+        assert not told(model)["reasons"]
+
+
+@pytest.mark.parametrize("make", [MODELS[name] for name in ("perceptron", "convolutional", "lstm")])
+def test_replays_while_another_thread_records(make):
+    def program():
+        model, x = make()
+        for _ in range(CALLS):
+            model(x)
+        before = told(model)["replayed"] if fastops.is_installed() else 0
+        with recording_elsewhere():
+            yield [model(x) for _ in range(CALLS)]
+        if fastops.is_installed():
+            assert told(model)["replayed"] == before + CALLS
 
     compare(program)
 
