@@ -6,11 +6,10 @@ and modules.
 """
 
 import enum
-import opcode
 import sys
 import types
 from contextlib import suppress
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.framework.dtypes import DType
@@ -19,6 +18,7 @@ from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops._install import restated
+from fastops._install.reads import MISSING, Binding, name_in, reads_of
 from fastops._install.replacement import Replacement, guard_of, put_guard
 from fastops._specialize.guards.names import Guard, upstream
 from fastops._specialize.policy import MAX_CALL_DEPTH, MAX_SHARED_GUARDS
@@ -104,90 +104,17 @@ _COMPARED = (
 
 _CALLED = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, property)
 
-_OPERATORS = frozenset(
-    f"__{prefix}{name}__"
-    for name in [
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "pow",
-        "matmul",
-        "and",
-        "or",
-        "xor",
-    ]
-    for prefix in ("", "r")
-) | frozenset(["__neg__", "__invert__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"])
-
 # ---------------------------------------------------------------------------------------------
-# The names in code
+# The objects that the names lead to
 # ---------------------------------------------------------------------------------------------
 
-_OP = opcode.opmap
-_SHIFT_GLOBAL = int(sys.version_info >= (3, 11))  # the lowest bit of the argument is a flag
-_SHIFT_ATTRIBUTE = int(sys.version_info >= (3, 12))
-_OF_OPERATORS = frozenset(
-    number
-    for name, number in _OP.items()
-    if name.startswith(("BINARY_", "INPLACE_", "UNARY_", "COMPARE_"))
-    and name not in ("BINARY_SUBSCR", "BINARY_SLICE", "UNARY_NOT")
-)
 
-
-@lru_cache(maxsize=8192)
-def paths(code):
-    """Return the paths of names that code follows.
-
-    Returns
-    -------
-    frozenset of tuple of str
-        The paths. Each begins with the name of a module, ``""`` for the module of the code itself.
-    frozenset of str
-        Names of all attributes that the code reads, of any object.
-    """
-    followed, loose = set(), set()
-    local = {}
-    path = imported = None
-    extended = 0
-    content = code.co_code
-    for at in range(0, len(content), 2):
-        op, argument = content[at], content[at + 1] | extended
-        extended = 0
-        if op == _OP["EXTENDED_ARG"]:
-            extended = argument << 8
-        elif op == _OP["LOAD_GLOBAL"]:
-            path = ("", code.co_names[argument >> _SHIFT_GLOBAL])
-            followed.add(path)
-        elif op == _OP["LOAD_ATTR"] or op == _OP.get("LOAD_METHOD"):
-            shift = _SHIFT_ATTRIBUTE if op == _OP["LOAD_ATTR"] else 0
-            name = code.co_names[argument >> shift]
-            loose.add(name)
-            if path is not None:
-                path = (*path, name)
-                followed.add(path)
-        elif op == _OP["IMPORT_NAME"]:
-            imported = path = (code.co_names[argument],)
-        elif op == _OP["IMPORT_FROM"] and imported is not None:
-            path = (*imported, code.co_names[argument])
-            followed.add(path)
-        elif op == _OP["STORE_FAST"]:
-            local[argument] = path
-            path = None
-        elif op == _OP["LOAD_FAST"]:
-            path = local.get(argument)
-        elif op != _OP.get("CACHE", 0):
-            if op in _OF_OPERATORS:
-                loose |= _OPERATORS
-            path = None
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            others, attributes = paths(inner)
-            followed |= others
-            loose |= attributes
-    return frozenset(followed), frozenset(loose)
+_TOGETHER = {
+    "tensorflow.python.util.nest": (
+        *("tensorflow.python.util.nest", "tensorflow.python.util.nest_util"),
+        "tensorflow.python.util._pywrap_utils",
+    ),
+}
 
 
 def functions_in(value):
@@ -208,19 +135,6 @@ def functions_in(value):
 def _is_own(function):
     package = str(function.__globals__.get("__name__")).partition(".")[0]
     return package in PACKAGES or package == "inspect"
-
-
-# ---------------------------------------------------------------------------------------------
-# The objects that the names lead to
-# ---------------------------------------------------------------------------------------------
-
-
-_TOGETHER = {
-    "tensorflow.python.util.nest": (
-        *("tensorflow.python.util.nest", "tensorflow.python.util.nest_util"),
-        "tensorflow.python.util._pywrap_utils",
-    ),
-}
 
 
 class Lookups:
@@ -268,7 +182,7 @@ class Lookups:
                 value = _attribute(holder, name)
             if isinstance(holder, type):
                 self._note(_CONCRETE.get(holder, holder), definition.rpartition(".")[2])
-            if value is not _MISSING and restated.name_of(upstream(value)) is None:
+            if value is not MISSING and restated.name_of(upstream(value)) is None:
                 self.settled = False
             for function in functions_in(value):
                 self.add(function.__code__, function.__globals__)
@@ -288,43 +202,17 @@ class Lookups:
         if (code, id(namespace)) in self._passed:
             return
         self._passed.add((code, id(namespace)))
-        name = namespace.get("__name__")
-        if depth == 0 and name in PASSED_OVER:
-            depth = 1
-        followed, loose = paths(code)
-        for path in followed:
-            self._follow(path, namespace, depth)
-        for kind in _VALUES:
-            for name in loose & _methods_of(kind):
-                self._descend(self._note(kind, name, depth), depth + 1, namespace)
-
-    def _follow(self, path, namespace, depth):
-        holder = namespace
-        if path[0] and path[0] in sys.modules:
-            holder = vars(sys.modules[path[0]])
-        elif path[0]:
-            return
-        value = None
-        for name in path[1:]:
-            if holder is None:
-                return
-            value = self._note(holder, name, depth)
-            if type(value) is types.ModuleType:
-                holder = vars(value)
-            else:
-                holder = value if isinstance(value, type) else None
-        if type(value) is not types.FunctionType:
-            return
-        piece = restated.name_of(value)
-        if piece is None:
-            return
-        # If that function is mirrored, too, the guard covers it in full.
-        if depth == 0 and piece in restated.table()["rests_on"]:
+        mirrored = depth == 0 and namespace.get("__name__") not in PASSED_OVER
+        reads = reads_of(code, namespace, mirrored, _KINDS, _classify, _is_of_module(namespace))
+        self.settled = self.settled and not reads.foreign
+        for holder, names in reads.names:
+            self._found.setdefault(id(holder), (holder, {}))[1].update(names)
+        self._each.update(reads.called)
+        self._below += [(function, max(depth, not mirrored) + 1) for function in reads.below]
+        for piece in reads.pieces:
             self.add_piece(piece)
-        elif depth == 0 and ".gen_" in piece:
-            self.add(value.__code__, value.__globals__)
-        else:
-            self._descend(value, depth + 1, namespace)
+        for inner, globals_there in reads.generated:
+            self.add(inner, globals_there)
 
     def add_function(self, function):
         """Add a function that an object holds: code calls it without naming it."""
@@ -334,11 +222,6 @@ class Lookups:
         elif piece is not None and ".gen_" in piece:
             for inner in functions_in(function):
                 self.add(inner.__code__, inner.__globals__)
-
-    def _descend(self, function, depth, namespace):
-        """Queue a function that is called, if it is of the same module."""
-        if getattr(function, "__globals__", None) is namespace:
-            self._below.append((function, depth))
 
     def finish(self):
         """Add the code of the queued functions, and return the arguments of `Guard`."""
@@ -350,24 +233,14 @@ class Lookups:
                         self.add(function.__code__, function.__globals__, depth)
         return self.entries(), self.settled
 
-    def _note(self, holder, name, depth=0):
-        """Return the object that a name leads to, and add it to the entries."""
-        if id(holder) in self._found and (depth or id(holder) in self._each):
-            value = self._found[id(holder)][1].get(name)
-            if value is not None:
-                return value
-        value = upstream(_attribute(holder, name))
-        if not isinstance(value, _COMPARED):
-            # Settings are not compared, since they may change. But a mock is a patch.
-            self.settled = self.settled and not _is_foreign(holder, name, value)
-            return value
-        if _is_compared(holder):
-            _, names = self._found.setdefault(id(holder), (holder, {}))
-            names[name] = value
-            if depth == 0 and isinstance(value, _CALLED):
+    def _note(self, holder, name):
+        """Add a name that mirrored code reads."""
+        found = name_in(holder, name, _classify)
+        self.settled = self.settled and not found.foreign
+        if found.compared:
+            self._found.setdefault(id(holder), (holder, {}))[1][name] = found.value
+            if found.called:
                 self._each.add(id(holder))
-            self.settled = self.settled and not _is_foreign(holder, name, value)
-        return value
 
     def entries(self):
         """Return the entries that the guard compares."""
@@ -428,7 +301,25 @@ def _methods_of(kind):
     )
 
 
-_MISSING = object()
+_KINDS = tuple((kind, _methods_of(kind)) for kind in _VALUES)
+
+
+def _classify(holder, name, present):
+    """Return the `Binding` for a value that a module's dict or a class has now."""
+    value, of_package = upstream(present), _is_compared(holder)
+    piece = restated.name_of(value) if type(value) is types.FunctionType else None
+    compared = isinstance(value, _COMPARED)
+    return Binding(
+        value,
+        compared=compared and of_package,
+        called=isinstance(value, _CALLED),
+        # Settings are not compared, since they may change. But a mock is a patch.
+        foreign=(of_package or not compared) and _is_foreign(holder, name, value),
+        piece=piece if piece in restated.table()["rests_on"] else None,
+        known=piece is not None,
+        generated=piece is not None and ".gen_" in piece,
+        kept=of_package,
+    )
 
 
 def _attribute(holder, name):
@@ -437,13 +328,13 @@ def _attribute(holder, name):
         for base in holder.__mro__:
             if name in vars(base):
                 return vars(base)[name]
-        return _MISSING
+        return MISSING
     if type(holder) is not dict:
         try:
             holder = vars(holder)
         except TypeError:
-            return _MISSING
-    return holder.get(name, _MISSING)
+            return MISSING
+    return holder.get(name, MISSING)
 
 
 def _is_compared(holder):
@@ -453,7 +344,7 @@ def _is_compared(holder):
 
 def _is_foreign(holder, name, value):
     """Tell whether a value was put there by code other than TensorFlow and Keras."""
-    if value is _MISSING:
+    if value is MISSING:
         return False
     if type(value) is types.MethodType:
         value = value.__func__

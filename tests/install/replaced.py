@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from support import floats
 
-from fastops._install import lookups
+from fastops._install import lookups, reads
 from fastops._specialize.guards.names import upstream
 
 
@@ -194,7 +194,7 @@ def places(program):
         namespace = spaces[space]
         if str(namespace.get("__name__")).partition(".")[0] not in lookups.PACKAGES:
             continue
-        for path in lookups.paths(caller)[0]:
+        for path in reads.paths(caller)[0]:
             place = follow(path, namespace)
             if place is None:
                 continue

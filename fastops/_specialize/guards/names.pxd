@@ -46,5 +46,7 @@ cdef inline bint holds(Guard guard) noexcept:
 
 # The object that a stand-in of `install` or a hook of a recording replaces; any other value itself.
 cpdef object original_of(value)
+# The value that a name has without fastops; of a property, its getter.
+cpdef object upstream(value)
 # Whether a value is a stand-in of `install`.
 cpdef bint is_stand_in(value) except -1

@@ -38,6 +38,11 @@ def watches(function, original):
     _watching[id(function)] = function, original
 
 
+def is_hook(value):
+    """Tell whether a value is a hook of recordings."""
+    return id(value) in _watching
+
+
 cpdef object original_of(value):
     """Return the object that a stand-in of `install` or a hook of a recording replaces.
 
@@ -57,7 +62,7 @@ cpdef bint is_stand_in(value) except -1:
     return issubclass(type(value), _Replacement)
 
 
-def upstream(value):
+cpdef object upstream(value):
     """Return the value that a name has without fastops; of a property, its getter."""
     if type(value) is property:
         value = value.fget
