@@ -332,8 +332,10 @@ def reads_of(code, namespace, mirrored, kinds, classify, keep):
     cdef PyObject* known
     key = code, <size_t><PyObject*>namespace, mirrored
     known = PyDict_GetItem(_reads, key)
-    if known != NULL and holds((<Reads>known).guard):
-        return <Reads>known
+    if known != NULL:
+        reads = <Reads>known  # kept alive: another thread may replace it while the guard looks
+        if holds(reads.guard):
+            return reads
     reads = Reads(code, namespace, mirrored, kinds, classify)
     if keep and not reads.foreign:
         _reads[key] = reads
