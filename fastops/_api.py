@@ -53,7 +53,7 @@ with _build.chosen():
     )
     from fastops._version import __version__
 
-REASONS = dict(_REASONS)
+REASONS = {reason.id: reason.sentence for reason in _REASONS}
 
 # Where pickles and signatures have the classes of reports from. Each former module holds what it
 # held, wherever that is now.

@@ -119,7 +119,7 @@ cdef bint _is_one_replica(object graph) except -1:
 cdef str reason_of(int condition):
     cdef PyObject* device_name = NULL
     if condition == IN_ORDER:
-        return _reasons[_disorder(&device_name)][1]
+        return _reasons[_disorder(&device_name)].sentence
     return _REASONS[condition]
 
 

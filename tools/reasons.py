@@ -1,4 +1,4 @@
-"""Write the tables of reasons in docs/semantics.md, from `fastops._core.reasons.REFUSALS`.
+"""Write the tables of reasons in docs/semantics.md, from `fastops._core.reasons.REGISTRY`.
 
 ``make gen`` runs it. ``--check`` writes nothing, prints differences, and fails if there are any.
 """
@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from fastops._core.reasons import AREAS, REFUSALS
+from fastops._core.reasons import AREAS, PATHS, REGISTRY
 
 PAGE = Path(__file__).parents[1] / "docs" / "semantics.md"
 
@@ -18,11 +18,19 @@ MARKED = re.compile(r"(<!-- reasons: (\w+) -->\n).*?(<!-- /reasons -->)", re.DOT
 
 def table(area):
     """Return the table of an area."""
-    lines = ["| id | reason | what it means, or what to do |", "| --- | --- | --- |"]
-    for reason in REFUSALS.values():
-        if reason.area == area:
-            lines.append(f"| `{reason.id}` | {reason.sentence} | {reason.hint} |")
-    return "\n".join(lines) + "\n"
+    reasons = [reason for reason in REGISTRY.values() if reason.area == area]
+    if area == "op":
+        rows = [("reason", "meaning", "path", "what to do"), ("---",) * 4]
+        rows += [(f"`{of.id}`", of.sentence, path_of(of), of.hint) for of in reasons]
+    else:
+        rows = [("id", "reason", "what it means, or what to do"), ("---",) * 3]
+        rows += [(f"`{of.id}`", of.sentence, of.hint) for of in reasons]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def path_of(reason):
+    """Return the path of the calls of ops that have a reason, as a cell of the table."""
+    return f"`{reason.path}`" if reason.path in PATHS else reason.path
 
 
 def page(text):

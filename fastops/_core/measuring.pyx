@@ -132,7 +132,7 @@ cdef class ProfileRecorder(Observer):
             event = &self.events[i]
             calls.append((
                 (<Tally>event.tally).op_name, event.thread, PATHS[event.path],
-                REASONS[event.reason][0], event.start, event.stop, event.kernel_start,
+                REASONS[event.reason].id, event.start, event.stop, event.kernel_start,
                 event.kernel_ns, event.left, event.back,
             ))
         return calls, dict(self.threads)
@@ -227,7 +227,7 @@ cdef class ProfileRecorder(Observer):
         tally.kernel_ns += measured.kernel_ns
         tally.tensorflow_ns += measured.tensorflow_ns
         if measured.path != P_DIRECT:
-            key = (PATHS[measured.path], REASONS[measured.reason][0], measured.detail,
+            key = (PATHS[measured.path], REASONS[measured.reason].id, measured.detail,
                    measured.changes)
             tally.reasons[key] = tally.reasons.get(key, 0) + 1
         return 0

@@ -73,8 +73,8 @@ cdef class Reporter(Observer):
         self.how = how
 
     cdef int fell_back(self, str op_name, int path, int reason, str detail) except -1:
-        name, text = REASONS[reason]
-        _fallback.report(op_name, PATHS[path], name, text, detail, self.how)
+        found = REASONS[reason]
+        _fallback.report(op_name, PATHS[path], found.id, found.sentence, detail, self.how)
         return 0
 
 

@@ -1,42 +1,19 @@
 """The paths that a call may take, and all reasons why something was left to TensorFlow or Keras.
 
-`REASONS` are those of calls of ops; `reasons.pxd` numbers them, in the same order. `REFUSALS` are
-those of everything that is made for later calls: plans of functions and sessions, and recordings of
-functions and of methods of Keras's objects. Counters count sentences; the particulars (a path, a
-class, an op) stand beside the sentence and not in it. tools/reasons.py writes the tables of
-docs/semantics.md.
+`REGISTRY` has all reasons. Those of calls of ops are also in `REASONS`: `reasons.pxd` numbers them,
+in the same order. The others concern everything that is made for later calls: plans of functions
+and sessions, and recordings of functions and of methods of Keras's objects. Counters of calls of
+ops count ids, all other counters count sentences. The particulars (a path, a class, an op) stand
+beside the sentence and not in it. tools/reasons.py writes the tables of docs/semantics.md.
 """
 
 from typing import NamedTuple
 
 PATHS = ("direct", "capi", "tensorflow")
 
-REASONS = (
-    ("direct", "the call ran its prepared kernel"),
-    ("first_call", "no kernel was prepared for this op, these dtypes and attributes yet"),
-    ("op", "the op, or an attribute of the call, is excluded from the direct path"),
-    ("options", "fastops.options(path=...) asks for another path"),
-    ("graph", "a graph is being built"),
-    ("context", "TensorFlow's eager context is not initialised, or was replaced"),
-    ("remote", "the context is connected to other hosts"),
-    ("callbacks", "op callbacks are registered"),
-    ("async", "the thread's executor is asynchronous"),
-    ("observed", "placement logging, memory logging, the profiler or TF_NODE_FILE_WRITER is on"),
-    ("arguments", "an argument is missing, unknown or positional"),
-    ("input_type", "an input is not a tensor, variable, array, number, string, or a list of these"),
-    ("input_device", "an input lives on another device"),
-    ("input_state", "an input is remote, packed, not computed yet, or failed"),
-    ("conversion", "an input could not be converted to a tensor"),
-    ("attr_value", "an attribute's value cannot be encoded or compared"),
-    ("dtype", "an input or output is a resource or variant"),
-    ("device", "TensorFlow places the call on another device"),
-    ("kernel", "there is no synchronous kernel for these dtypes, or it cannot be prepared"),
-    ("kernel_error", "the kernel reported an error, and TensorFlow ran the call again"),
-)
-
 
 class Reason(NamedTuple):
-    """Why something is not made for later calls.
+    """Why a call took its path, or why something is not made for later calls.
 
     Attributes
     ----------
@@ -48,15 +25,19 @@ class Reason(NamedTuple):
         What is the case. It holds no particulars.
     hint : str
         What it means, or what a user can do; "" if the sentence says all.
+    path : str
+        For calls of ops: the path that the call takes, one of `PATHS`, or a text if it depends.
     """
 
     id: str
     area: str
     sentence: str
     hint: str = ""
+    path: str = ""
 
 
 AREAS = {
+    "op": "calls of ops",
     "surroundings": "what surrounds a call",
     "function": "calls of traced functions",
     "graph": "graphs that get no plan",
@@ -70,9 +51,152 @@ AREAS = {
 }
 """What reasons are about."""
 
-REFUSALS = {
+REGISTRY = {
     reason.id: reason
     for reason in (
+        Reason(
+            "direct",
+            "op",
+            "the call ran its prepared kernel",
+            "nothing",
+            "direct",
+        ),
+        Reason(
+            "first_call",
+            "op",
+            "no kernel was prepared for this op, these dtypes and attributes yet",
+            "nothing: this happens once for each key; if there are many, an attribute, a dtype or "
+            "a device scope changes in each call: `explain` shows which",
+            "tensorflow",
+        ),
+        Reason(
+            "op",
+            "op",
+            "the op, or an attribute of the call, is excluded from the direct path",
+            "nothing: [Coverage](coverage.md) has the reason, op by op",
+            "capi",
+        ),
+        Reason(
+            "options",
+            "op",
+            "fastops.options(path=...) asks for another path",
+            "leave `path` alone, and `FASTOPS_PATH`",
+            "as asked",
+        ),
+        Reason(
+            "graph",
+            "op",
+            "a graph is being built",
+            "nothing: the op adds its node to the graph",
+            "tensorflow",
+        ),
+        Reason(
+            "context",
+            "op",
+            "TensorFlow's eager context is not initialised, or was replaced",
+            "nothing: fastops prepares the kernels again",
+            "tensorflow",
+        ),
+        Reason(
+            "remote",
+            "op",
+            "the context is connected to other hosts",
+            "nothing: with a cluster TensorFlow makes all calls",
+            "tensorflow",
+        ),
+        Reason(
+            "callbacks",
+            "op",
+            "op callbacks are registered",
+            "turn off `tf.debugging.enable_check_numerics`, dumps, or other code that registered a "
+            "callback",
+            "tensorflow",
+        ),
+        Reason(
+            "async",
+            "op",
+            "the thread's executor is asynchronous",
+            "keep `tf.config.experimental.set_synchronous_execution` at true",
+            "capi",
+        ),
+        Reason(
+            "observed",
+            "op",
+            "placement logging, memory logging, the profiler or TF_NODE_FILE_WRITER is on",
+            "end the profiler's session; turn off `set_log_device_placement`",
+            "capi",
+        ),
+        Reason(
+            "arguments",
+            "op",
+            "an argument is missing, unknown or positional",
+            "pass every argument by its name",
+            "tensorflow",
+        ),
+        Reason(
+            "input_type",
+            "op",
+            "an input is not a tensor, variable, array, number, string, or a list of these",
+            "pass a dense eager tensor; TensorFlow handles ragged, sparse and symbolic tensors",
+            "tensorflow",
+        ),
+        Reason(
+            "input_device",
+            "op",
+            "an input lives on another device",
+            "copy the input to the host, if small calls on it matter",
+            "capi",
+        ),
+        Reason(
+            "input_state",
+            "op",
+            "an input is remote, packed, not computed yet, or failed",
+            "nothing",
+            "capi",
+        ),
+        Reason(
+            "conversion",
+            "op",
+            "an input could not be converted to a tensor",
+            "pass a tensor, or an array of the op's dtype",
+            "tensorflow",
+        ),
+        Reason(
+            "attr_value",
+            "op",
+            "an attribute's value cannot be encoded or compared",
+            "pass plain Python values, dtypes, lists",
+            "tensorflow",
+        ),
+        Reason(
+            "dtype",
+            "op",
+            "an input or output is a resource or variant",
+            "nothing",
+            "capi",
+        ),
+        Reason(
+            "device",
+            "op",
+            "TensorFlow places the call on another device",
+            'use `with tf.device("CPU:0")`, if small calls matter; on plugins do not set '
+            "`FASTOPS_DEVICES`",
+            "capi",
+        ),
+        Reason(
+            "kernel",
+            "op",
+            "there is no synchronous kernel for these dtypes, or it cannot be prepared",
+            "use another dtype",
+            "capi",
+        ),
+        Reason(
+            "kernel_error",
+            "op",
+            "the kernel reported an error, and TensorFlow ran the call again",
+            "see the exception, which TensorFlow raised",
+            "tensorflow",
+        ),
         Reason("tape_open", "surroundings", "a tape or an accumulator records"),
         Reason(
             "device_scope",
@@ -566,12 +690,15 @@ REFUSALS = {
         Reason("op_inputs", "recording", "an op has other inputs than its definition"),
     )
 }
-"""By their ids, the reasons why nothing is made for later calls."""
+"""All reasons, by their ids."""
+
+REASONS = tuple(reason for reason in REGISTRY.values() if reason.area == "op")
+"""The reasons of calls of ops. The index of a reason is its number in `reasons.pxd`."""
 
 
 def text_of(name, detail=None):
-    """Return the text for a reason of `REFUSALS`, with the particulars, if there are any."""
-    sentence = REFUSALS[name].sentence
+    """Return the text for a reason, with the particulars, if there are any."""
+    sentence = REGISTRY[name].sentence
     return sentence if detail is None else f"{sentence}: {detail}"
 
 
@@ -595,4 +722,4 @@ class RefusedError(Exception):
 
     def __init__(self, name, detail=None):
         super().__init__(text_of(name, detail))
-        self.sentence, self.detail = REFUSALS[name].sentence, detail
+        self.sentence, self.detail = REGISTRY[name].sentence, detail

@@ -27,7 +27,7 @@ def counters():
     cdef int i
     counts = []
     for op in loaded:
-        reasons = {REASONS[i][0]: op.calls_reason[i] for i in range(1, NUM_REASONS)
+        reasons = {REASONS[i].id: op.calls_reason[i] for i in range(1, NUM_REASONS)
                    if op.calls_reason[i]}
         if op.calls_direct or reasons:
             counts.append((op.op_name, op.calls_direct, op.calls_capi, op.calls_tensorflow,
@@ -56,7 +56,7 @@ def cached_keys(Op op):
             "signature": list(entry.signature),
             "device": entry.device_name,
             "onednn": bool(entry.onednn),
-            "reason": None if entry.reason == R_DIRECT else REASONS[entry.reason][0],
+            "reason": None if entry.reason == R_DIRECT else REASONS[entry.reason].id,
             "detail": entry.detail,
             "threads": _threads(entry),
             "primitive_runs": _primitive_runs(entry),
@@ -102,7 +102,7 @@ def direct_path_state():
     reason = gate(&device)
     if reason == R_DIRECT:
         reason = R_ASYNC if Async(here[0]) else R_OBSERVED if Observed(here[0]) else R_DIRECT
-    return None if reason == R_DIRECT else REASONS[reason][1]
+    return None if reason == R_DIRECT else REASONS[reason].sentence
 
 
 def onednn_enabled():

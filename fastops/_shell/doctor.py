@@ -10,7 +10,7 @@ from rich.table import Table
 from fastops import _registry
 from fastops._build_info import BUILDS
 from fastops._core import build, threads
-from fastops._core.reasons import REASONS
+from fastops._core.reasons import REGISTRY
 from fastops._install import placement, targets
 from fastops._install.verify.results import chosen
 from fastops._reports import counters
@@ -51,7 +51,7 @@ def doctor(console):
     obstacle = counters.direct_path_state()
     if obstacle is None and stats().ops["AddV2"].direct == 0:
         key = counters.cached_keys(add)[-1]
-        obstacle = f"{dict(REASONS)[key['reason']]} ({key['detail']})"
+        obstacle = f"{REGISTRY[key['reason']].sentence} ({key['detail']})"
 
     running = build.describe(tf)
     table = _table("fastops doctor", "what", "value")

@@ -26,7 +26,7 @@ from fastops._specialize.states cimport (
 
 import weakref
 
-from fastops._core.reasons import REFUSALS, text_of as _text_of
+from fastops._core.reasons import REGISTRY, text_of as _text_of
 
 cdef str _NEW = _text_of("kind_new")
 _all = weakref.WeakSet()
@@ -92,7 +92,7 @@ cdef class Learned:
 
     def refuse(self, name, detail=None):
         """Leave all calls of this kind to TensorFlow, for a reason of the registry."""
-        self.leave(REFUSALS[name].sentence, detail)
+        self.leave(REGISTRY[name].sentence, detail)
 
     def leave(self, str sentence not None, detail=None):
         """Leave all calls of this kind to TensorFlow, for a reason given by its sentence."""

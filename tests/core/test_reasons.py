@@ -14,7 +14,7 @@ DECLARED = Path(reasons.__file__).with_suffix(".pxd").read_text()
 
 @pytest.mark.parametrize(
     ("prefix", "names"),
-    [("P", reasons.PATHS), ("R", [name for name, _ in reasons.REASONS])],
+    [("P", reasons.PATHS), ("R", [reason.id for reason in reasons.REASONS])],
 )
 def test_numbers_are_in_the_order_of_names(prefix, names):
     enum = re.search(rf"cdef enum:\n(    {prefix}_\w+ = 0\n.*?)    NUM_", DECLARED, re.DOTALL)[1]
@@ -22,7 +22,14 @@ def test_numbers_are_in_the_order_of_names(prefix, names):
     assert [name.lower() for name in declared] == list(names)
 
 
-# Refusals ----------------------------------------------------------------------------------------
+def test_each_reason_of_a_call_has_a_path_and_a_hint():
+    for reason in reasons.REGISTRY.values():
+        assert bool(reason.path) == (reason.area == "op"), reason
+        assert reason.hint or reason.area != "op", reason
+        assert reason.path in ("", "as asked", *reasons.PATHS), reason
+
+
+# Reasons that sources give by their ids ----------------------------------------------------------
 
 PACKAGE = Path(reasons.__file__).parents[1]
 
@@ -46,11 +53,12 @@ def given():
 
 
 def test_the_sources_give_exactly_the_registered_reasons():
-    assert given() == reasons.REFUSALS.keys()
+    numbered = {reason.id for reason in reasons.REASONS}  # sources give these by their numbers
+    assert given() == reasons.REGISTRY.keys() - numbered
 
 
 def test_sentences_differ_and_contain_no_particulars():
-    known = [*reasons.REFUSALS.values()]
+    known = [*reasons.REGISTRY.values()]
     sentences = {reason.sentence for reason in known}
     assert len(sentences) == len(known)
     assert {reason.area for reason in known} == reasons.AREAS.keys()

@@ -12,7 +12,6 @@ import pytest_fastops as plugin
 
 import fastops
 from fastops import _registry, backend, gen, ops
-from fastops._core.reasons import REASONS
 from tools import reasons as tool
 from tools.website import links, numpydoc, reference
 
@@ -136,13 +135,6 @@ def test_numpydoc_is_converted_to_markdown():
 
 
 # Reasons -----------------------------------------------------------------------------------------
-
-SEMANTICS = (DOCS / "semantics.md").read_text()
-
-
-def test_every_reason_of_a_call_is_explained():
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \| [^|]+ \|$", SEMANTICS, re.MULTILINE)
-    assert rows == [*REASONS]
 
 
 @pytest.mark.quick

@@ -17,7 +17,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable.base import CheckpointInitialValue
 
 import fastops
-from fastops._core.reasons import REFUSALS
+from fastops._core.reasons import REGISTRY
 from fastops._install import construction
 
 TIMES = 4
@@ -570,13 +570,13 @@ def test_variables_are_counted_by_what_made_them(options, reason, detail):
         for step in range(TIMES):
             tf.Variable(value + step, **options)
     seen = fastops.stats().kinds["tf.Variable"]
-    new = REFUSALS["kind_new"].sentence
+    new = REGISTRY["kind_new"].sentence
     if reason is None:
         assert (seen.copied, seen.reasons) == (TIMES - 2, {new: 2})
     else:
-        assert (seen.copied, seen.reasons) == (0, {new: 1, REFUSALS[reason].sentence: TIMES - 1})
+        assert (seen.copied, seen.reasons) == (0, {new: 1, REGISTRY[reason].sentence: TIMES - 1})
     assert seen.tensorflow == sum(seen.reasons.values())
     last = construction.describe()[-1]
     assert last["state"] == ("active" if reason is None else "refused")
-    assert last["reason"] == (None if reason is None else REFUSALS[reason].sentence)
+    assert last["reason"] == (None if reason is None else REGISTRY[reason].sentence)
     assert detail is None or detail in last["detail"]

@@ -11,7 +11,7 @@ from tensorflow.python.framework import ops as tf_ops
 from tensorflow.python.saved_model import save_context
 
 import fastops
-from fastops._core.reasons import REASONS, REFUSALS
+from fastops._core.reasons import REGISTRY
 
 X = tf.constant([[1.0, 2.0]])
 
@@ -76,7 +76,7 @@ ALLOWED_AROUND_METHODS = {"device_scope", "tape_open"}
 
 
 def sentence_of(id_):
-    return REFUSALS[id_].sentence if id_ in REFUSALS else dict(REASONS)[id_]
+    return REGISTRY[id_].sentence
 
 
 @pytest.mark.parametrize("id_", SURROUNDINGS)

@@ -3,7 +3,7 @@
 import pytest
 
 import fastops
-from fastops._core.reasons import REFUSALS
+from fastops._core.reasons import REGISTRY
 from fastops._specialize.learned import Learned, LearnedByKind
 
 pytestmark = pytest.mark.quick
@@ -26,13 +26,13 @@ def test_two_calls_that_differ_refuse_the_kind():
     learned.learn([1])
     assert not learned.learn([2])
     assert (learned.state, learned.is_decided, learned.content) == ("refused", True, None)
-    assert learned.reason == learned.text == REFUSALS["kind_varies"].sentence
+    assert learned.reason == learned.text == REGISTRY["kind_varies"].sentence
 
 
 def test_a_reason_has_its_particulars_beside_it():
     learned = Learned("kind")
     learned.refuse("batch_elements", "a spec")
-    sentence = REFUSALS["batch_elements"].sentence
+    sentence = REGISTRY["batch_elements"].sentence
     assert (learned.reason, learned.detail) == (sentence, "a spec")
     assert learned.text == f"{sentence}: a spec"
 
@@ -46,7 +46,7 @@ def test_nothing_changes_after_the_decision():
     refused.refuse("batch_order")
     assert not refused.learn(1)
     refused.refuse("batch_elements")
-    assert refused.reason == REFUSALS["batch_order"].sentence
+    assert refused.reason == REGISTRY["batch_order"].sentence
 
 
 def test_calls_are_counted_by_what_made_them():
@@ -62,7 +62,7 @@ def test_calls_are_counted_by_what_made_them():
     kinds.count(second)
     seen = fastops.stats().kinds["a function"]
     assert (seen.copied, seen.tensorflow) == (2, 3)
-    assert seen.reasons == {REFUSALS["kind_new"].sentence: 2, REFUSALS["batch_order"].sentence: 1}
+    assert seen.reasons == {REGISTRY["kind_new"].sentence: 2, REGISTRY["batch_order"].sentence: 1}
     assert [kind["state"] for kind in kinds.describe()] == ["active", "refused"]
     fastops.reset_stats()
     assert "a function" not in fastops.stats().kinds
