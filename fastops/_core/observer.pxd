@@ -5,8 +5,8 @@ from fastops._cpp.options cimport OnFallback, Options, Thread
 
 
 # An observer of the calls of ops. There are three kinds: a profile (`measuring.pyx`), the recorder
-# of a call that will be replayed (`_install/replay/recorder.pyx`), and `on_fallback` (`Reporter`).
-# Each overrides the methods that it needs. The methods of the base class do nothing.
+# of a call that will be replayed (`_specialize/recording/recorder.pyx`), and `on_fallback`
+# (`Reporter`). Each overrides the methods that it needs. The methods of the base class do nothing.
 #
 # Profiles and recorders are put on a thread. They nest, and `Thread.observer` is the innermost one.
 # A call of an op notifies at most one of them (`Invocation.observer` in `_dispatch`): the innermost

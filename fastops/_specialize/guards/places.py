@@ -121,6 +121,24 @@ _LAYOUTS = frozenset(
 
 _POINTER = np.dtype(np.intp).itemsize
 
+KINDS = {
+    "instance": "the class of an object",
+    "class": "a class",
+    "dict": "a dict",
+    "list": "a list",
+    "set": "a set",
+    "cell": "a variable of an outer function",
+    "reference": "a weak reference",
+    "array": "an array",
+    "tuple": "a tuple",
+    "function": "a function",
+    "parts": "an object",
+    "order": "the order of an OrderedDict",
+    "handlers": "the dispatch handlers of a function",
+}
+"""By kind of place, what has changed if such a place differs. The order is that of the enum `Kind`
+in watch.pxd, as a test checks."""
+
 
 class Places:
     """The contents of some objects, place by place.
@@ -137,7 +155,7 @@ class Places:
     Attributes
     ----------
     entries : list of tuple
-        For each place its kind as a text, and the data that
+        For each place its kind (a key of `KINDS`), and the data that
         `fastops._specialize.guards.watch.Watch` needs for such a place.
     owners : list of int
         The identity of the object that each entry describes.

@@ -26,7 +26,7 @@ from collections import OrderedDict
 from types import FunctionType, ModuleType
 
 from fastops._specialize.guards import places as _places
-from fastops._specialize.guards.places import step_text
+from fastops._specialize.guards.places import KINDS, step_text
 from fastops._specialize.libraries import is_of_keras, is_own
 
 
@@ -42,20 +42,8 @@ cdef extern from "Python.h":
 cdef PyObject* _CLASS = <PyObject*>"__class__"
 
 
-cdef dict _TITLES = {
-    INSTANCE: "the class of an object",
-    CLASS: "a class",
-    LIST: "a list",
-    SET: "a set",
-    CELL: "a variable of an outer function",
-    REFERENCE: "a weak reference",
-    ARRAY: "an array",
-    TUPLE: "a tuple",
-    FUNCTION: "a function",
-    PARTS: "an object",
-    ORDER: "the order of an OrderedDict",
-    HANDLERS: "the dispatch handlers of a function",
-}
+cdef dict _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}  # as in the enum `Kind`
+cdef tuple _TITLES = tuple(KINDS.values())
 
 
 cdef uint64_t _class_version(PyObject* kind):
@@ -80,64 +68,50 @@ cdef class Watch(Condition):
         self.owners, self.path_of = places.owners, places.path_of
         self.contents = []
         for entry in places.entries:
-            kind = entry[0]
+            place.kind = <Kind><int>_NUMBERS[entry[0]]
             place.content = <int>len(self.contents)
             place.first = self.values.size()
             place.at = <PyObject*>entry[1]
             place.part = NULL
             place.version = 0
-            if kind == "instance":
-                place.kind = INSTANCE
+            if place.kind == INSTANCE:
                 self.values.push_back(<PyObject*>entry[2])
                 if entry[3] is not None:
                     place.part = <PyObject*>entry[3]
-            elif kind == "class":
-                place.kind = CLASS
+            elif place.kind == CLASS:
                 for base in entry[1].__mro__:  # a read may set it: do it before _class_version
                     getattr(base, "__annotations__", None)
                 place.version = _class_version(place.at)
-            elif kind == "dict":
-                place.kind = DICT
+            elif place.kind == DICT:
                 place.version = DictVersion(place.at)
                 items, skipped, step, ignored = entry[2:]
                 self.contents.append((tuple(items), skipped, step, ignored))
                 for value in items.values():
                     self.values.push_back(<PyObject*>value)
-            elif kind == "list" or kind == "tuple":
-                place.kind = LIST if kind == "list" else TUPLE
+            elif place.kind == LIST or place.kind == TUPLE:
                 for value in <tuple>entry[2]:
                     self.values.push_back(<PyObject*>value)
-            elif kind == "function":
-                place.kind = FUNCTION
+            elif place.kind == FUNCTION:
                 for value in <tuple>entry[2:]:
                     self.values.push_back(<PyObject*>value)
-            elif kind == "order":
-                place.kind = ORDER
+            elif place.kind == ORDER:
                 for value in <tuple>entry[2]:
                     self.values.push_back(<PyObject*>value)
-            elif kind == "handlers":
-                place.kind = HANDLERS
+            elif place.kind == HANDLERS:
                 for value in <tuple>entry[2]:
                     self.values.push_back(<PyObject*>value)
                 self.contents.append(entry[3])
-            elif kind == "parts":
-                place.kind = PARTS
+            elif place.kind == PARTS:
                 self.contents.append(entry[2])
                 for value in entry[3]:
                     self.values.push_back(<PyObject*>value)
-            elif kind == "set":
-                place.kind = SET
+            elif place.kind == SET:
                 for value in <tuple>entry[2]:
                     self.values.push_back(<PyObject*>value)
                 sort(self.values.begin() + place.first, self.values.end())
-            elif kind == "cell":
-                place.kind = CELL
+            elif place.kind == CELL or place.kind == REFERENCE:
                 self.values.push_back(<PyObject*>entry[2])
-            elif kind == "reference":
-                place.kind = REFERENCE
-                self.values.push_back(<PyObject*>entry[2])
-            else:
-                place.kind = ARRAY
+            else:  # an array
                 self.contents.append(entry[2:])
             place.last = self.values.size()
             self.places.push_back(place)
