@@ -166,6 +166,8 @@ class MethodProfile:
     arguments : str or None
         What fastops compares of the arguments, such as ``(float32[2,3], training=True)``. None if
         Keras made the calls before fastops had read the arguments.
+    detail : str or None
+        The latest particulars of the reason, such as the path to what has changed in the object.
     """
 
     name: str
@@ -173,6 +175,7 @@ class MethodProfile:
     reason: str | None
     calls: int
     arguments: str | None = None
+    detail: str | None = None
 
 
 class Profile(Printed):
@@ -222,8 +225,8 @@ class Profile(Printed):
     @property
     def methods(self):
         return [
-            MethodProfile(name, method, reason, calls, arguments)
-            for (method, name, arguments, reason), calls in list(self._methods.items())
+            MethodProfile(name, method, reason, seen.calls, arguments, seen.detail)
+            for (method, name, arguments, reason), seen in list(self._methods.items())
         ]
 
     @property
@@ -442,6 +445,8 @@ _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 def _how(method, most=160):
     """Return how the calls of a `MethodProfile` ran, and in a second line their arguments."""
     how, arguments = method.reason or "replayed", method.arguments
+    if method.detail is not None:
+        how = f"{how}: {method.detail}"
     if arguments is None:
         return how
     return f"{how}\n{arguments if len(arguments) <= most else arguments[: most - 4] + '...)'}"

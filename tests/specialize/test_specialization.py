@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import fastops
+from fastops._core.reasons import REGISTRY
 from fastops._specialize.specialization import Specialization
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
@@ -90,4 +91,8 @@ def test_the_path_of_a_change_is_reported(change, expected, due_after):
     assert not set(recording["places"]) & set(recording["ignored"])
     assert "MatMul" in recording["ops"]
     change(layer)
-    assert expected in str(fastops.explain(layer, X))
+    report = fastops.explain(layer, X)
+    assert expected in str(report)
+    (call,) = report.methods
+    assert expected == call.detail == report.to_dict()["methods"][0]["detail"]
+    assert call.reason in {reason.sentence for reason in REGISTRY.values()}

@@ -287,9 +287,7 @@ cdef class KerasMethod(Replacement):
 
     cdef int tell(self, PyObject* root, str why, str detail, str arguments) except -1:
         """Notify observers of a call: why it is not replayed (None: it is), and the particulars."""
-        if detail is not None:
-            why = f"{why}: {detail}"
-        _tell(self.original.__qualname__, <object>root, arguments, why)
+        _tell(self.original.__qualname__, <object>root, arguments, why, detail)
         return 0
 
 

@@ -2,9 +2,26 @@
 
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 OBSERVERS: list[tuple] = []
 """Pairs of a thread's number (None for all threads) and the dict of `observe_all`."""
+
+
+@dataclass(slots=True)
+class Observed:
+    """Calls with the same key.
+
+    Attributes
+    ----------
+    calls : int
+        The number of calls.
+    detail : str or None
+        The latest particulars of the reason.
+    """
+
+    calls: int = 0
+    detail: str | None = None
 
 
 def observe_all():
@@ -12,10 +29,9 @@ def observe_all():
 
     Returns
     -------
-    dict of tuple to int
-        The number of calls, by the name of the method, the name of the object, the arguments as
-        text (None: they were not read), and the reason why the call was not replayed (None: it was
-        replayed).
+    dict of tuple to Observed
+        By the name of the method, the name of the object, the arguments as text (None: they were
+        not read), and the sentence of the reason why the calls were not replayed (None: they were).
     """
     return _begin(None)[1]
 
@@ -26,7 +42,7 @@ def observed():
 
     Yields
     ------
-    dict of tuple to int
+    dict of tuple to Observed
         See `observe_all`.
     """
     mine = _begin(threading.get_ident())
@@ -42,11 +58,14 @@ def _begin(thread):
     return mine
 
 
-def tell(method, instance, arguments, why):
+def tell(method, instance, arguments, why, detail):
     """Notify the observers of a call."""
     name = getattr(instance, "name", None)
     title = f"{type(instance).__name__} {name}" if name else type(instance).__name__
     for thread, calls in list(OBSERVERS):
         if thread in (None, threading.get_ident()):
             key = method.rpartition(".")[2], title, arguments, why
-            calls[key] = calls.get(key, 0) + 1
+            known = calls.setdefault(key, Observed())
+            known.calls += 1
+            if detail is not None:
+                known.detail = detail

@@ -27,6 +27,7 @@ from install.models.keras_programs import (
 from keras import layers as L  # noqa: N812
 
 import fastops
+from fastops._core.reasons import text_of
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -429,7 +430,7 @@ def test_explanations_name_the_replayed_objects():
         report = fastops.explain(impure, x)
         reasons = {method.name: method.reason for method in report.methods}
         reason = reasons[f"Impure {impure.name}"]
-        assert reason.startswith("the class is not one of Keras's, and its code is not shown")
+        assert reason == text_of("user_class")
         assert reasons[f"Dense {impure.hidden.name}"] is None
         assert "replayed" in str(report)
         assert report.to_dict()["methods"][0]["calls"] == 1

@@ -374,7 +374,7 @@ def test_the_reason_names_the_line():
         layers = Loud(), Late()
         for layer in layers:
             calls(layer)
-        loud, late = [fastops.explain(layer, X).methods[0].reason for layer in layers]
+        loud, late = [fastops.explain(layer, X).methods[0].detail for layer in layers]
     assert f"{__file__}:{Loud.call.__code__.co_firstlineno + 1}: call uses print" in loud
     assert f"{__file__}:{counts.__code__.co_firstlineno + 1}: counts assigns to" in late
 

@@ -760,7 +760,7 @@ def test_the_reason_has_the_line_and_a_remedy():
         calls(layer)
         report = fastops.explain(layer, X)
     line = prints.__code__.co_firstlineno + 1
-    reasons = [one.reason for one in report.methods]
+    reasons = [str(one.detail) for one in report.methods]
     assert any(f"{__file__}:{line}: prints uses print" in reason for reason in reasons), reasons
 
 

@@ -517,7 +517,7 @@ def test_layers_of_a_users_model():
             model(x)
         assert told(model)["replayed"] == 0
         report = fastops.explain(model, x)
-    assert any("call uses print" in str(one.reason) for one in report.methods)
+    assert any("call uses print" in str(one.detail) for one in report.methods)
 
 
 class Passing(tf_keras.Model):
