@@ -45,6 +45,7 @@ AREAS = {
     "kind": "objects that TensorFlow makes itself: variables, datasets of arrays",
     "method": "calls of methods of Keras's objects",
     "call": "what a recorded call does",
+    "proof": "code of users that is not shown to be pure",
     "object": "what a recorded object holds",
     "code": "what recorded code may read",
     "recording": "recordings of functions and methods",
@@ -489,7 +490,7 @@ REGISTRY = {
             "foreign_code",
             "call",
             "the call runs Python code of a user that is not shown to be pure",
-            "the text ends with the line and a remedy: "
+            "the text ends with the line, one of the reasons below, and a remedy: "
             "[Accelerating Keras](keras.md#functions-of-your-own)",
         ),
         Reason(
@@ -542,6 +543,234 @@ REGISTRY = {
             "call",
             "recording the call failed with an error of fastops",
             "please report it",
+        ),
+        Reason("not_python", "proof", "the class has no method `call` that is written in Python"),
+        Reason(
+            "python_version",
+            "proof",
+            "the code runs in a version of Python whose bytecode has not been reviewed",
+            "use Python 3.13",
+        ),
+        Reason(
+            "own_globals",
+            "proof",
+            "the code has globals or builtins of its own",
+            "define the function in a module",
+        ),
+        Reason("asynchronous", "proof", "the code is asynchronous", "use a plain function"),
+        Reason("generator", "proof", "the code is a generator", "return a list"),
+        Reason(
+            "draws_unseeded",
+            "proof",
+            "the code draws random numbers without a generator",
+            "pass the function a keras.random.SeedGenerator",
+        ),
+        Reason(
+            "compares_containers",
+            "proof",
+            "the code may compare containers of tensors",
+            "use tf.equal",
+        ),
+        Reason(
+            "changes_in_place",
+            "proof",
+            "the code may change a list or an array in place",
+            "use a + b, not a += b",
+        ),
+        Reason(
+            "assigns_global",
+            "proof",
+            "the code assigns to a global",
+            "return the value, or keep it in a tf.Variable",
+        ),
+        Reason(
+            "assigns_attribute",
+            "proof",
+            "the code assigns to an attribute",
+            "return the value, or keep it in a tf.Variable",
+        ),
+        Reason(
+            "assigns_outer",
+            "proof",
+            "the code assigns to a variable of an outer function",
+            "return the value, or keep it in a tf.Variable",
+        ),
+        Reason(
+            "assigns_item",
+            "proof",
+            "the code assigns to an item or a slice",
+            "make a new tensor or list, or assign only to items of a list or dict that the "
+            "function makes itself by [] or {}",
+        ),
+        Reason("deletes_item", "proof", "the code deletes an item", "make a new list or dict"),
+        Reason(
+            "imports",
+            "proof",
+            "the code imports a module",
+            "import it at the top of the module",
+        ),
+        Reason(
+            "with_statement",
+            "proof",
+            "the code has a with statement",
+            "write its body without it",
+        ),
+        Reason("handles_exceptions", "proof", "the code handles exceptions", "let them pass"),
+        Reason(
+            "defines_class",
+            "proof",
+            "the code defines a class",
+            "define it outside of the function",
+        ),
+        Reason(
+            "super_arguments",
+            "proof",
+            "the code calls super with unusual arguments",
+            "use super() without arguments",
+        ),
+        Reason(
+            "instruction",
+            "proof",
+            "the code has an instruction of Python that has not been reviewed",
+            "write it in a simpler way",
+        ),
+        Reason(
+            "binds_parameter",
+            "proof",
+            "the code binds a new value to a parameter that holds an object",
+            "use another name for the new value",
+        ),
+        Reason(
+            "computed_name",
+            "proof",
+            "the code uses getattr with a name that is not constant",
+            "use a dict",
+        ),
+        Reason(
+            "attribute_in_doubt",
+            "proof",
+            "the code asks for an attribute that may be missing",
+            "use the attribute without asking",
+        ),
+        Reason(
+            "compares_identity",
+            "proof",
+            "the code compares with `is`",
+            "compare with ==, or with None",
+        ),
+        Reason(
+            "attribute_missing",
+            "proof",
+            "the code uses an attribute that does not exist",
+            "set it before the call",
+        ),
+        Reason(
+            "attribute_made",
+            "proof",
+            "the code uses an attribute of a module that is made when it is read",
+            "import it",
+        ),
+        Reason(
+            "attribute_looked_up",
+            "proof",
+            "the code uses an attribute that a `__getattr__` or `__getattribute__` looks up",
+            "use a global",
+        ),
+        Reason(
+            "attribute_descriptor",
+            "proof",
+            "the code uses a descriptor",
+            "use an attribute of the object",
+        ),
+        Reason(
+            "attribute_of_value",
+            "proof",
+            "the code uses an attribute of a value that it has computed",
+            "use a function of TensorFlow or Keras",
+        ),
+        Reason(
+            "property_of_class",
+            "proof",
+            "the code uses a property of a class",
+            "use an instance",
+        ),
+        Reason(
+            "property_of_library",
+            "proof",
+            "the code reads a property that a library computes",
+            "use another attribute",
+        ),
+        Reason(
+            "method_of_library",
+            "proof",
+            "the code calls a method of a library that may do more than compute",
+            "use a function of TensorFlow or Keras",
+        ),
+        Reason(
+            "super_other_class",
+            "proof",
+            "the code calls super with a class that its object is not an instance of",
+            "use super() without arguments",
+        ),
+        Reason(
+            "super_no_method",
+            "proof",
+            "the code uses an attribute of super() that is not a method",
+            "call a method",
+        ),
+        Reason(
+            "changes_list",
+            "proof",
+            "the code may change a list, set or dict that it has not made",
+            "append only to a list that the function makes itself by []",
+        ),
+        Reason(
+            "takes_numbers",
+            "proof",
+            "the code takes numbers out of a tensor",
+            "compute with functions of TensorFlow",
+        ),
+        Reason(
+            "object_as_value",
+            "proof",
+            "the code uses an object itself, and not one of its attributes",
+            "use its attributes, each where it is needed",
+        ),
+        Reason(
+            "object_of_class",
+            "proof",
+            "the code uses an object whose class may do more than compute",
+            "use numbers, tensors, variables, and lists of these",
+        ),
+        Reason(
+            "uses_builtin",
+            "proof",
+            "the code uses a function or class of Python that may do more than compute",
+            "do this outside of the function",
+        ),
+        Reason(
+            "uses_library",
+            "proof",
+            "the code uses a function or class of a library that may do more than compute",
+            "use a function of TensorFlow or Keras",
+        ),
+        Reason(
+            "uses_changing",
+            "proof",
+            "the code uses a function or class whose result changes from call to call",
+            "pass the result as an argument",
+        ),
+        Reason(
+            "nested_deeply",
+            "proof",
+            "the code uses a container that is nested too deeply",
+            "use less nesting",
+        ),
+        Reason(
+            "keys_are_objects",
+            "proof",
+            "the code uses a dict whose keys are objects",
+            "use strings",
         ),
         Reason("object_too_large", "object", "the object holds too many places to compare"),
         Reason(
@@ -702,6 +931,11 @@ def text_of(name, detail=None):
     return sentence if detail is None else f"{sentence}: {detail}"
 
 
+def advice(name, detail=None):
+    """Return the text for a reason, followed by its hint."""
+    return f"{text_of(name, detail)} ({REGISTRY[name].hint})"
+
+
 class RefusedError(Exception):
     """Nothing is made for later calls.
 
@@ -714,6 +948,8 @@ class RefusedError(Exception):
 
     Attributes
     ----------
+    name : str
+        The id.
     sentence : str
         The sentence of the reason.
     detail : str or None
@@ -722,4 +958,5 @@ class RefusedError(Exception):
 
     def __init__(self, name, detail=None):
         super().__init__(text_of(name, detail))
+        self.name = name
         self.sentence, self.detail = REGISTRY[name].sentence, detail

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from fastops._core import reasons
+from fastops._specialize.recording import instructions
+from fastops._specialize.recording.plain import UnprovenError
 
 pytestmark = pytest.mark.quick
 
@@ -34,10 +36,12 @@ def sources():
 def given():
     """Return the ids of reasons that sources give."""
     call = re.compile(
-        r"(?:UnplannedError|NotReplayableError|StateError|text_of|self\.note|\.refuse)\(\s*\"(\w+)\"|"
-        r"obstacle = \(?\"(\w+)\",|objection = \(\"(\w+)\","
+        r"(?:UnplannedError|NotReplayableError|StateError|UnprovenError|text_of|advice"
+        r"|self\.note|\.refuse)\(\s*[\"'](\w+)[\"']|"
+        r"obstacle = \(?\"(\w+)\",|objection = \(\"(\w+)\",|\(REFUSED, \(\"(\w+)\""
     )
-    return {name for text in sources() for names in call.findall(text) for name in names if name}
+    found = {name for text in sources() for names in call.findall(text) for name in names if name}
+    return found.union(instructions._REFUSED.values())
 
 
 def test_the_sources_give_exactly_the_registered_reasons():
@@ -58,3 +62,14 @@ def test_particulars_follow_the_sentence():
     assert str(error) == "the call runs too many ops: 513"
     assert (error.sentence, error.detail) == ("the call runs too many ops", 513)
     assert reasons.text_of("logs") == "the call logs or warns"
+
+
+def test_advice_ends_with_the_hint():
+    error = UnprovenError("assigns_attribute", "count")
+    assert str(error) == (
+        "the code assigns to an attribute: count (return the value, or keep it in a tf.Variable)"
+    )
+    assert (error.name, error.detail) == ("assigns_attribute", "count")
+    assert reasons.advice("generator") == "the code is a generator (return a list)"
+    silent = {of.id for of in reasons.REGISTRY.values() if of.area == "proof" and not of.hint}
+    assert silent == {"not_python"}

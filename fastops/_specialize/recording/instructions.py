@@ -49,7 +49,7 @@ BRANCH = "branch"
 OTHER = "other"
 """Works on the stack alone."""
 REFUSED = "refused"
-"""Changes or reads something else. The value tells what, and what to write instead."""
+"""Changes or reads something else. The value is the id of a reason, and a name or None."""
 
 
 class Step(NamedTuple):
@@ -60,7 +60,8 @@ class Step(NamedTuple):
     kind : str
         One of the constants above.
     value : object
-        The name or the constant. If the step is refused: what it does, and a remedy.
+        The name or the constant. If the step is refused: the id of a reason, and a name or
+        None.
     line : int
         The line in the source.
     is_target : bool
@@ -144,53 +145,36 @@ _LEAVES = frozenset({"RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE"}
 _INTRINSICS = {3, 5, 6}  # the error of a generator; unary plus; a tuple of a list
 _INPLACE = 13  # BINARY_OP with an argument from this one on is an operator such as +=
 
-_OUTLIVES = "return the value, or keep it in a tf.Variable"
-_HANDLES = ("handles exceptions", "let them pass")
-_WAITS = ("is asynchronous", "use a plain function")
-
 _REFUSED = {
     **dict.fromkeys(
-        ("DELETE_GLOBAL", "DELETE_NAME", "STORE_GLOBAL", "STORE_NAME"),
-        ("assigns to the global {}", _OUTLIVES),
+        ("DELETE_GLOBAL", "DELETE_NAME", "STORE_GLOBAL", "STORE_NAME"), "assigns_global"
     ),
-    **dict.fromkeys(("DELETE_ATTR", "STORE_ATTR"), ("assigns to the attribute {}", _OUTLIVES)),
-    **dict.fromkeys(
-        ("DELETE_SUBSCR", "STORE_SLICE"), ("assigns to an item", "make a new list or tensor")
-    ),
-    **dict.fromkeys(
-        ("DELETE_DEREF", "STORE_DEREF"), ("assigns to {} of an outer function", _OUTLIVES)
-    ),
-    **dict.fromkeys(
-        ("IMPORT_FROM", "IMPORT_NAME", "IMPORT_STAR"),
-        ("imports {}", "import it at the top of the module"),
-    ),
-    **dict.fromkeys(
-        ("BEFORE_WITH", "SETUP_WITH", "WITH_EXCEPT_START"),
-        ("has a with statement", "write its body without it"),
-    ),
+    **dict.fromkeys(("DELETE_ATTR", "STORE_ATTR"), "assigns_attribute"),
+    "DELETE_SUBSCR": "deletes_item",
+    "STORE_SLICE": "assigns_item",
+    **dict.fromkeys(("DELETE_DEREF", "STORE_DEREF"), "assigns_outer"),
+    **dict.fromkeys(("IMPORT_FROM", "IMPORT_NAME", "IMPORT_STAR"), "imports"),
+    **dict.fromkeys(("BEFORE_WITH", "SETUP_WITH", "WITH_EXCEPT_START"), "with_statement"),
     **dict.fromkeys(
         (
             *("CHECK_EG_MATCH", "CHECK_EXC_MATCH", "JUMP_IF_NOT_EXC_MATCH", "POP_EXCEPT"),
             *("PREP_RERAISE_STAR", "PUSH_EXC_INFO", "SETUP_CLEANUP", "SETUP_FINALLY"),
         ),
-        _HANDLES,
+        "handles_exceptions",
     ),
     **dict.fromkeys(
         (
             *("ASYNC_GEN_WRAP", "BEFORE_ASYNC_WITH", "CLEANUP_THROW", "END_ASYNC_FOR", "END_SEND"),
             *("GET_AITER", "GET_ANEXT", "GET_AWAITABLE", "SEND", "SETUP_ASYNC_WITH"),
         ),
-        _WAITS,
+        "asynchronous",
     ),
-    **dict.fromkeys(
-        ("GET_YIELD_FROM_ITER", "YIELD_FROM", "YIELD_VALUE"), ("is a generator", "return a list")
-    ),
-    "LOAD_BUILD_CLASS": ("defines a class", "define it outside of the function"),
-    **dict.fromkeys(
-        ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"), ("calls super with other arguments", "super()")
-    ),
+    **dict.fromkeys(("GET_YIELD_FROM_ITER", "YIELD_FROM", "YIELD_VALUE"), "generator"),
+    "LOAD_BUILD_CLASS": "defines_class",
+    **dict.fromkeys(("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"), "super_arguments"),
 }
-"""By instruction, what it does, and a remedy. Other instructions are refused by their names."""
+"""By instruction, the id of the reason for which it is refused. Other instructions are refused by
+their names, for the reason ``"instruction"``."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -369,8 +353,9 @@ def _parts(instruction, code):
         return [(OTHER, None)]
     if name in _OTHER:
         return [(OTHER, None)]
-    what, remedy = _REFUSED.get(name, (f"has the instruction {name}", "write it in a simpler way"))
-    return [(REFUSED, (what.format(value), remedy))]
+    if name not in _REFUSED:
+        return [(REFUSED, ("instruction", name))]
+    return [(REFUSED, (_REFUSED[name], value if isinstance(value, str) else None))]
 
 
 def is_generator_expression(code):

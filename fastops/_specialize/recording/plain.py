@@ -18,6 +18,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable import data_structures
 
+from fastops._core.reasons import RefusedError, advice
 from fastops._specialize.guards.names import upstream
 from fastops._specialize.libraries import computes, draws, is_of_keras, is_own
 from fastops._specialize.signatures import COMPOSITES
@@ -85,19 +86,11 @@ MISSING = object()
 _DEPTH = 8
 
 
-class UnprovenError(Exception):
-    """Code is not shown to be pure.
+class UnprovenError(RefusedError):
+    """Code is not shown to be pure. The text ends with the hint of the reason."""
 
-    Parameters
-    ----------
-    what : str
-        What it does: a predicate, whose subject is the code.
-    remedy : str
-        What to write instead.
-    """
-
-    def __init__(self, what, remedy):
-        super().__init__(f"{what}: {remedy}")
+    def __str__(self):
+        return advice(self.name, self.detail)
 
 
 def place(code, line):
@@ -147,12 +140,12 @@ class Judge:
                 or kind.__getattribute__ is not types.ModuleType.__getattribute__
                 or (kind is not types.ModuleType and hasattr(kind, name))
             ):
-                raise UnprovenError(f"uses {title}, which is made when it is read", "import it")
+                raise UnprovenError("attribute_made", title)
             return vars(owner)[name]
         if isinstance(owner, enum.EnumMeta) and name in owner._member_map_:
             return owner._member_map_[name]
         if _has(kind, "__getattr__") or kind.__getattribute__ not in _LOOKUPS:
-            raise UnprovenError(f"uses {title}, which Python code looks up", "use a global")
+            raise UnprovenError("attribute_looked_up", title)
         found = base = MISSING
         for base in kind.__mro__:
             if name in vars(base):
@@ -163,39 +156,39 @@ class Judge:
             return owner._name_ if name == "name" else owner._value_
         if isinstance(found, property):
             if owner is kind:
-                raise UnprovenError(f"uses the property {title} of a class", "use an instance")
+                raise UnprovenError("property_of_class", title)
             if own and not (name in _OF_LAYERS and _has_layers(base)):
-                raise UnprovenError(f"reads the property {title}", "use another attribute")
+                raise UnprovenError("property_of_library", title)
             return MISSING  # code of a user is shown to be pure when it runs
         if type(found) is _FIELD:
             return found.__get__(owner, kind) if owner is not kind else MISSING
         if hasattr(type(found), "__set__") or hasattr(type(found), "__delete__"):
-            raise UnprovenError(f"uses {title}, which is a descriptor", "use an attribute")
+            raise UnprovenError("attribute_descriptor", title)
         if owner is not kind:
             held = _dict_of(owner)
             if name in held:
                 return held[name]
         if found is MISSING:
-            raise UnprovenError(f"uses {title}, which does not exist", "set it before")
+            raise UnprovenError("attribute_missing", title)
         if isinstance(found, (staticmethod, classmethod)):
             found = found.__func__
         elif type(found) is types.FunctionType and own:
             return self.method_of_library(base, name, title)
         elif hasattr(type(found), "__get__") and type(found) is not types.FunctionType:
-            raise UnprovenError(f"uses {title}, which is a descriptor", "use an attribute")
+            raise UnprovenError("attribute_descriptor", title)
         return found
 
     def method_of_library(self, kind, name, title):
         """Judge a method that a class of a library defines."""
         if not (is_of_keras(kind.__module__) and name in _METHODS):
-            raise UnprovenError(f"calls {title}", "use a function of TensorFlow or Keras")
+            raise UnprovenError("method_of_library", title)
         return MISSING
 
     def attribute_of_super(self, kind, instance, name):
         """Return an attribute of `super(kind, instance)`; `MISSING` if it is plain but unknown."""
         kinds, title = type(instance).__mro__, f"super().{name}"
         if kind not in kinds:
-            raise UnprovenError(f"uses {title} of another class", "use super()")
+            raise UnprovenError("super_other_class", title)
         for base in kinds[kinds.index(kind) + 1 :]:
             if name not in vars(base):
                 continue
@@ -207,7 +200,7 @@ class Judge:
             if type(found) is property and not own:
                 return MISSING  # its code is shown to be pure when it runs
             break
-        raise UnprovenError(f"uses {title}", "call a method")
+        raise UnprovenError("super_no_method", title)
 
     # -----------------------------------------------------------------------------------------
     # Values
@@ -256,13 +249,13 @@ class Judge:
 
     def judge_container(self, value, title, named, depth):
         if depth == 0:
-            raise UnprovenError(f"uses {title}, which is nested too deeply", "use less nesting")
+            raise UnprovenError("nested_deeply", title)
         items = value
         if isinstance(value, dict):
             items = list(value.values())
             for name in value:
                 if type(name) not in VALUES:
-                    raise UnprovenError(f"uses {title}, whose keys are objects", "use strings")
+                    raise UnprovenError("keys_are_objects", title)
         for item in items:
             if not self.judge(item, f"an item of {title}", named, depth - 1):
                 self.refuse(item, f"an item of {title}")
@@ -356,19 +349,13 @@ class Judge:
         if name is None:
             kind = type(value)
             raise UnprovenError(
-                f"uses {title}, an object of the class {kind.__module__}.{kind.__qualname__}",
-                "use numbers, tensors, variables, and lists of these",
+                "object_of_class", f"{title} ({kind.__module__}.{kind.__qualname__})"
             )
         if package == "builtins" or module == "":
-            raise UnprovenError(f"uses {name}", "do this outside of the function")
+            raise UnprovenError("uses_builtin", name)
         if package in _CHANGING or module.startswith("numpy.random") or "random" in module:
-            raise UnprovenError(
-                f"uses {title}, whose result changes from call to call", "pass it as an argument"
-            )
-        raise UnprovenError(
-            f"uses {title} ({module}.{name}), which may do more than compute",
-            "use a function of TensorFlow or Keras",
-        )
+            raise UnprovenError("uses_changing", title)
+        raise UnprovenError("uses_library", f"{title} ({module}.{name})")
 
 
 _HEAP_TYPE = 1 << 9

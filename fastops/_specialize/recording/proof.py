@@ -38,6 +38,7 @@ import types
 import weakref
 from dataclasses import dataclass
 
+from fastops._core.reasons import advice, text_of
 from fastops._specialize.guards.names import upstream
 from fastops._specialize.libraries import is_own
 from fastops._specialize.recording import instructions
@@ -131,16 +132,16 @@ class Proof:
         try:
             reader.read()
         except UnprovenError as error:
-            return f"{reader.here} {error}"
+            return f"{reader.here}: {error}"
         if self.comparing is not None and self.identified:
-            return f"{self.comparing} may compare containers of tensors: use tf.equal"
+            return f"{self.comparing}: {advice('compares_containers')}"
         return None
 
     def blamed_for(self, changed):
         """Return the text about a value that a call has changed, with the line that may do so."""
         if self.assigning is None:
             return changed
-        return f"{changed}: {self.assigning} may change a list or an array: use a + b, not a += b"
+        return f"{changed}: {self.assigning}: {advice('changes_in_place')}"
 
 
 class _Frame:
@@ -165,7 +166,7 @@ def objection_to_class(kind, method="call"):
     """
     function = upstream(getattr(kind, method, None))
     if type(function) is not types.FunctionType:
-        return f"it has no method `{method}` that is written in Python"
+        return text_of("not_python")
     if is_own(str(function.__globals__.get("__name__"))):
         return None
     if function not in _glances:
@@ -173,7 +174,7 @@ def objection_to_class(kind, method="call"):
         try:
             _glances[function] = reader.read()
         except UnprovenError as error:
-            _glances[function] = f"{reader.here} {error}"
+            _glances[function] = f"{reader.here}: {error}"
     return _glances[function]
 
 
@@ -232,13 +233,13 @@ class _ProofReader(Judge):
     def read(self):
         code, flags = self.code, self.code.co_flags
         if not instructions.REVIEWED:
-            raise UnprovenError("runs in a version of Python that is new", "use Python 3.13")
+            raise UnprovenError("python_version")
         if self.frame.f_builtins is not vars(builtins) or type(self.frame.f_globals) is not dict:
-            raise UnprovenError("has globals or builtins of its own", "define it in a module")
+            raise UnprovenError("own_globals")
         if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-            raise UnprovenError("is asynchronous", "use a plain function")
+            raise UnprovenError("asynchronous")
         if flags & inspect.CO_GENERATOR and not instructions.is_generator_expression(code):
-            raise UnprovenError("is a generator", "return a list")
+            raise UnprovenError("generator")
         stores = [step.value for step in instructions.steps_of(code) if step.kind == STORE]
         parameters = instructions.parameters_of(code)
         starred = instructions.starred_parameters_of(code)
@@ -253,9 +254,7 @@ class _ProofReader(Judge):
             if name not in stores and name not in starred:
                 self.known[name] = value
             elif not plain:
-                raise UnprovenError(
-                    f"binds its parameter {name} anew", "use another name for the new value"
-                )
+                raise UnprovenError("binds_parameter", name)
         self.once = {name for name in stores if stores.count(name) == 1}.difference(parameters)
         self.lists = instructions.lists_made_in(code)
         self.containers = instructions.containers_made_in(code)
@@ -274,9 +273,7 @@ class _ProofReader(Judge):
     def check_seeds(self, line, title):
         """Check a draw by code that names no generator of seeds."""
         self.line = line
-        raise UnprovenError(
-            f"draws by {title} without a generator", "pass it a keras.random.SeedGenerator"
-        )
+        raise UnprovenError("draws_unseeded", title)
 
     def read_reached(self, steps, reached):
         before = None
@@ -389,11 +386,7 @@ class _ProofReader(Judge):
         if pushed.objection is not None:
             raise pushed.objection
         if not pushed.plain:
-            title = pushed.title
-            raise UnprovenError(
-                f"uses {title} as a value",
-                f"use its attributes ({title}.x), each where it is needed",
-            )
+            raise UnprovenError("object_as_value", pushed.title)
 
     # -----------------------------------------------------------------------------------------
     # Steps
@@ -428,15 +421,14 @@ class _ProofReader(Judge):
             and before.value in self.lists
         ):
             return
-        remedy = "use a function of TensorFlow or Keras"
-        if name in _OF_LISTS or name in ("add", "clear", "remove", "sort", "update"):
-            remedy = "append only to a list that the function makes itself by []"
-        elif name in ("numpy", "item", "tolist"):
-            remedy = "compute with functions of TensorFlow"
         for other in instructions.steps_of(self.code):
             if other.kind == REFUSED and other.line == self.line:  # as in layer.count += 1
                 raise UnprovenError(*other.value)
-        raise UnprovenError(f"uses the attribute {name} of a value", remedy)
+        if name in _OF_LISTS or name in ("add", "clear", "remove", "sort", "update"):
+            raise UnprovenError("changes_list", name)
+        if name in ("numpy", "item", "tolist"):
+            raise UnprovenError("takes_numbers", name)
+        raise UnprovenError("attribute_of_value", name)
 
     def read_super(self, step):
         source, name = step.kind
@@ -448,7 +440,7 @@ class _ProofReader(Judge):
             or instance is MISSING
             or isinstance(instance, type)
         ):
-            raise UnprovenError("calls super with other arguments", "use super()")
+            raise UnprovenError("super_arguments", step.name)
         found = self.attribute_of_super(kind, instance, step.name)
         self.push(found, f"super().{step.name}", named=True)
 
@@ -465,10 +457,7 @@ class _ProofReader(Judge):
         self.use(key)
         self.let_go()
         if container.name is None:
-            raise UnprovenError(
-                "assigns to an item",
-                "make a new tensor, or make the list or dict in this function by [] or {}",
-            )
+            raise UnprovenError("assigns_item")
 
     def call(self, count):
         """Read a call with a number of positional arguments; None: it has others."""
@@ -501,12 +490,12 @@ class _ProofReader(Judge):
     def get_attribute(self, given):
         owner, name = given[0], given[1].value
         if type(name) is not str or owner.value is MISSING:
-            raise UnprovenError("uses getattr with a name that is not constant", "use a dict")
+            raise UnprovenError("computed_name")
         title = f"{owner.title}.{name}"
         if len(given) == 3:
             there = has_attribute(owner.value, name)
             if there is MISSING:
-                raise UnprovenError(f"asks for {title}, which may be missing", f"use {title}")
+                raise UnprovenError("attribute_in_doubt", title)
             if not there:
                 default = given[2]
                 del self.stack[-4:]
@@ -525,7 +514,7 @@ class _ProofReader(Judge):
         else:
             known = has_own_identity(value) and has_own_identity(left.value)
             if not known:
-                raise UnprovenError("compares with `is`", "compare with ==, or with None")
+                raise UnprovenError("compares_identity")
         self.answer((left.value is value) is (operation == "is") if known else MISSING)
 
     def compare(self, operation):

@@ -7,6 +7,7 @@ from install.models.keras_programs import CALLS, Subclassed, compare, floats, ou
 from keras import layers as L  # noqa: N812
 
 import fastops
+from fastops._core.reasons import advice, text_of
 
 X, Y = floats(2, 4), floats(2, 4, seed=1)
 FACTOR = 2.0
@@ -374,9 +375,14 @@ def test_the_reason_names_the_line():
         layers = Loud(), Late()
         for layer in layers:
             calls(layer)
-        loud, late = [fastops.explain(layer, X).methods[0].detail for layer in layers]
-    assert f"{__file__}:{Loud.call.__code__.co_firstlineno + 1}: call uses print" in loud
-    assert f"{__file__}:{counts.__code__.co_firstlineno + 1}: counts assigns to" in late
+        loud, late = [fastops.explain(layer, X).methods[0] for layer in layers]
+    line, prints = Loud.call.__code__.co_firstlineno + 1, advice("uses_builtin", "print")
+    assert (loud.reason, loud.detail) == (
+        text_of("user_class"),
+        f"{__file__}:{line}: call: {prints}",
+    )
+    line, assigns = counts.__code__.co_firstlineno + 1, advice("assigns_attribute", "count")
+    assert late.detail == f"{__file__}:{line}: counts: {assigns}"
 
 
 def test_a_declaration_after_the_code_was_refused():
