@@ -49,6 +49,7 @@ AREAS = {
     "object": "what a recorded object holds",
     "code": "what recorded code may read",
     "recording": "recordings of functions and methods",
+    "install": "stand-ins that are left out",
 }
 """What reasons are about."""
 
@@ -917,6 +918,55 @@ REGISTRY = {
             "the call returns an object that is neither a tensor nor a structure of tensors",
         ),
         Reason("op_inputs", "recording", "an op has other inputs than its definition"),
+        Reason("package_missing", "install", "a package is not imported"),
+        Reason(
+            "name_missing",
+            "install",
+            "a name that the stand-in needs is missing",
+            "the library has another version, or the program has deleted the name",
+        ),
+        Reason(
+            "name_kind",
+            "install",
+            "a name that the stand-in needs has another kind of object",
+            "the library has another version, or the program has put an object there",
+        ),
+        Reason("name_raises", "install", "a name that the stand-in needs cannot be read"),
+        Reason(
+            "parameter_missing", "install", "the function lacks a parameter that the stand-in needs"
+        ),
+        Reason(
+            "code_differs",
+            "install",
+            "the code that the stand-in mirrors differs",
+            "the library has another version: [Versions](versions.md)",
+        ),
+        Reason(
+            "source_missing",
+            "install",
+            "the source of the code that the stand-in mirrors is missing",
+        ),
+        Reason(
+            "original_replaced",
+            "install",
+            "other code has replaced or wrapped the function",
+            "install fastops before that code runs",
+        ),
+        Reason(
+            "original_other", "install", "the function is not the one that the stand-in mirrors"
+        ),
+        Reason(
+            "original_missing", "install", "the function is missing, or other code has replaced it"
+        ),
+        Reason("piece_unknown", "install", "the table of mirrored code does not have the function"),
+        Reason("function_claimed", "install", "another stand-in replaces the same function"),
+        Reason("attribute_claimed", "install", "another stand-in replaces the same attribute"),
+        Reason(
+            "install_error",
+            "install",
+            "making the stand-in has failed with an error",
+            "please report it",
+        ),
     )
 }
 """All reasons, by their ids."""

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
 
+from fastops._core.reasons import text_of
+
 TABLE = Path(__file__).with_name("originals.json")
 """Written by tools/restated.py, which documents the format."""
 
@@ -48,10 +50,12 @@ def objection(layer, title, original):
     """
     expected = table()["pieces"].get(layer, {}).get(title)
     if expected is None:
-        return "the table has no such piece"
+        return text_of("piece_unknown")
     actual = name_of(original)
     if actual != expected:
-        return "other code has replaced or wrapped it" if actual is None else f"it is {actual}"
+        if actual is None:
+            return text_of("original_replaced")
+        return text_of("original_other", actual)
     return changed(expected)
 
 
@@ -84,9 +88,9 @@ def changed(name):
         module, _, definition = part.partition(":")
         others = _others(module)
         if others is None:
-            return f"the source of {module} cannot be read"
+            return text_of("source_missing", module)
         if definition in others:
-            return f"the code of {part.replace(':', '.')} differs"
+            return text_of("code_differs", part.replace(":", "."))
     return None
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from types import ModuleType
 from typing import NamedTuple
 
+from fastops._core.reasons import text_of
 from fastops._core.tables import index
 from fastops._install import restated, upstream
 from fastops._specialize.guards.names import upstream as originally
@@ -63,7 +64,7 @@ def claim(claims, function, layer, name, make):
     """
     earlier = claims.setdefault(id(function), (layer, name, make))
     if earlier[2] is not make:
-        upstream.leave_out(layer, name, f"the same function is replaced as {earlier[1]}")
+        upstream.leave_out(layer, name, text_of("function_claimed", earlier[1]))
 
 
 def everywhere(claims):
@@ -116,7 +117,8 @@ def original_of(holder, attribute):
     try:
         return vars(holder)[attribute]
     except KeyError:
-        raise upstream.MissingNameError(f"{holder.__name__}.{attribute} is missing") from None
+        name = f"{holder.__name__}.{attribute}"
+        raise upstream.MissingNameError("name_missing", name) from None
 
 
 def signature(function):

@@ -13,6 +13,7 @@ from operator import attrgetter
 from types import FunctionType
 from typing import NamedTuple
 
+from fastops._core.reasons import text_of
 from fastops._install import restated, upstream
 from fastops._install.target import Target, everywhere, original_of
 
@@ -259,7 +260,7 @@ def targets_of(groups):
         for target in targets:
             first = patched.setdefault((id(target.holder), target.attribute), target)
             if first is not target:
-                why = f"the same attribute is replaced as {first.name}"
+                why = text_of("attribute_claimed", first.name)
                 upstream.leave_out(target.layer, target.name, why)
                 continue
             yield target._replace(unit=group.title) if group.together else target
@@ -350,10 +351,10 @@ def in_force():
 def _why(layer, title, piece):
     """Return why a piece is left out."""
     changed = restated.changed(piece)
-    if changed is not None and not changed.endswith("cannot be read"):
+    if changed is not None and not changed.startswith(text_of("source_missing")):
         return changed
     missing = upstream.left_out().get((layer, title))
-    return missing or changed or "it is missing, or something else has replaced it"
+    return missing or changed or text_of("original_missing")
 
 
 def left_out():

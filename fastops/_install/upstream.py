@@ -23,6 +23,8 @@ from types import (
     WrapperDescriptorType,
 )
 
+from fastops._core.reasons import RefusedError, text_of
+
 TABLE = Path(__file__).with_name("upstream.json")
 """Written by tools/upstream.py."""
 
@@ -43,7 +45,7 @@ _objections: dict[str, str | None] = {}  # by part, the reason; `begin` clears i
 _faulty: dict[str, str] = {}  # parts whose import has failed, which must not be tried again
 
 
-class MissingNameError(LookupError):
+class MissingNameError(RefusedError, LookupError):
     """A name is missing, or has an unexpected value. Users see the message only as a reason."""
 
 
@@ -92,16 +94,17 @@ def look_up(name):
             value = sys.modules[holder]
             break
     else:
-        raise MissingNameError(f"{path[0]} is not imported")
+        raise MissingNameError("package_missing", path[0])
     for part in path[n:]:
         if kind_of(value) not in ("module", "class"):
-            raise MissingNameError(f"{holder} is {_shown(value)}")
+            raise MissingNameError("name_kind", f"{holder} is {_shown(value)}")
         try:
             value = getattr(value, part)
         except AttributeError:
-            raise MissingNameError(f"{holder}.{part} is missing") from None
+            raise MissingNameError("name_missing", f"{holder}.{part}") from None
         except Exception as problem:
-            raise MissingNameError(f"{holder}.{part} raises {type(problem).__name__}") from None
+            detail = f"{holder}.{part} raises {type(problem).__name__}"
+            raise MissingNameError("name_raises", detail) from None
         holder = f"{holder}.{part}"
     return value
 
@@ -117,19 +120,25 @@ def resolve(name):
     path, _, attribute = name.rpartition(".")
     holder = look_up(path)
     if kind_of(holder) not in ("module", "class"):
-        raise MissingNameError(f"{path} is {_shown(holder)}")
+        raise MissingNameError("name_kind", f"{path} is {_shown(holder)}")
     return holder, attribute
+
+
+def check(name, expected):
+    """Return the object with a name. Raise `MissingNameError` if it is not of the expected kind."""
+    value = look_up(name)
+    if expected not in ("any", kind_of(value)):
+        raise MissingNameError("name_kind", f"{name} is {_shown(value)}")
+    return value
 
 
 def objection_to(name, expected):
     """Return what is wrong with a name; `None` if its object is of the expected kind."""
     try:
-        value = look_up(name)
+        check(name, expected)
     except LookupError as problem:
         return str(problem)
-    if expected in ("any", kind_of(value)):
-        return None
-    return f"{name} is {_shown(value)}"
+    return None
 
 
 def _shown(value):
@@ -282,10 +291,10 @@ def contained(layer, title):
 
 
 def said(problem):
-    """Return an exception as text. The message of a `MissingNameError` needs no class name."""
+    """Return the text for an exception because of which a target is left out."""
     if isinstance(problem, MissingNameError):
         return str(problem)
-    return f"{type(problem).__name__}: {problem}"
+    return text_of("install_error", f"{type(problem).__name__}: {problem}")
 
 
 def left_out():

@@ -36,7 +36,7 @@ def sources():
 def given():
     """Return the ids of reasons that sources give."""
     call = re.compile(
-        r"(?:UnplannedError|NotReplayableError|StateError|UnprovenError|text_of|advice"
+        r"(?:UnplannedError|NotReplayableError|StateError|UnprovenError|MissingNameError|text_of|advice"
         r"|self\.note|\.refuse)\(\s*[\"'](\w+)[\"']|"
         r"obstacle = \(?\"(\w+)\",|objection = \(\"(\w+)\",|\(REFUSED, \(\"(\w+)\""
     )

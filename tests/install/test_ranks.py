@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 import fastops
+from fastops._core.reasons import text_of
 from fastops._install import target, targets, upstream
 from fastops._install.keras.calls import LayerCall
 from fastops._install.models.method import KerasMethod
@@ -120,7 +121,7 @@ def test_a_second_claim_of_a_group_is_left_out():
     target.claim(claims, tf.math.tanh, "public", "second", repr)
     target.claim(claims, tf.math.sin, "public", "third", len)
     assert [name for _, name, _ in claims.values()] == ["first", "third"]
-    why = "the same function is replaced as first"
+    why = text_of("function_claimed", "first")
     assert upstream.left_out() == {("public", "second"): why}
 
 
@@ -130,5 +131,5 @@ def test_a_second_target_of_a_group_for_an_attribute_is_left_out():
     (group,) = (one for one in targets.GROUPS if one.title == "methods of tensors")
     kept = targets.targets_of([group._replace(find=lambda module: found)])
     assert [one.name for one in kept] == ["first", "third"]
-    why = "the same attribute is replaced as first"
+    why = text_of("attribute_claimed", "first")
     assert upstream.left_out() == {("operators", "second"): why}

@@ -17,6 +17,7 @@ from tensorflow.python.util import nest
 
 import fastops
 from fastops._autodiff.rules import RULES
+from fastops._core.reasons import text_of
 from fastops._install import restated, targets
 from fastops._install.replacement import Replacement
 from tools import restated as tool
@@ -123,7 +124,7 @@ def test_another_original_is_left_alone(table):
         assert nest.flatten is original
         assert isinstance(nest.is_nested, Replacement)
     left = left_out()
-    why = "the code of tensorflow.python.util.nest.flatten differs"
+    why = text_of("code_differs", "tensorflow.python.util.nest.flatten")
     assert left["helpers", "nest.flatten"] == why
     assert set(left) == {
         (layer, title)
@@ -160,8 +161,8 @@ def test_an_original_without_its_source_is_left_alone(table, monkeypatch, origin
     monkeypatch.setattr(restated, "find_spec", find)
     why = left_out()["helpers", "nest.flatten"]
     assert why in (
-        "the source of tensorflow.python.util.nest cannot be read",
-        "the code of tensorflow.python.util.nest.flatten differs",
+        text_of("source_missing", "tensorflow.python.util.nest"),
+        text_of("code_differs", "tensorflow.python.util.nest.flatten"),
     )
     original = nest.flatten
     with fastops.accelerated():
@@ -202,9 +203,9 @@ def test_a_gradient_that_users_have_wrapped_is_left_alone():
     def mine(op, grad):
         return math_grad._TanhGrad(op, grad)
 
-    assert restated.objection("gradients", "Tanh", mine) == "other code has replaced or wrapped it"
+    assert restated.objection("gradients", "Tanh", mine) == text_of("original_replaced")
     assert restated.objection("gradients", "Exp", math_grad._TanhGrad).endswith("_TanhGrad")
-    assert restated.objection("gradients", "Fft", mine) == "the table has no such piece"
+    assert restated.objection("gradients", "Fft", mine) == text_of("piece_unknown")
 
 
 def test_recordings_of_keras_need_unchanged_code_of_its_global_state(table):
@@ -213,7 +214,7 @@ def test_recordings_of_keras_need_unchanged_code_of_its_global_state(table):
     table["digests"][state]["set_global_attribute"] = []
     left = targets.in_force()["models"]
     left = {title: why for title, why in left.items() if title.startswith("keras.")}
-    assert set(left.values()) == {f"the code of {state}.set_global_attribute differs"}
+    assert set(left.values()) == {text_of("code_differs", f"{state}.set_global_attribute")}
     original = vars(keras.losses.Loss)["__call__"]
     with fastops.accelerated():
         assert vars(keras.losses.Loss)["__call__"] is original

@@ -86,9 +86,7 @@ def of_tf_keras():
 
 def _class(name):
     """Return a class by its name. Raise `MissingNameError` if the name is not a class."""
-    if (why := upstream.objection_to(name, "class")) is not None:
-        raise upstream.MissingNameError(why)
-    return upstream.look_up(name)
+    return upstream.check(name, "class")
 
 
 def _stand_in(original):

@@ -51,7 +51,7 @@ def _settings(namespace):
     names = SETTINGS.get(namespace, ())
     for name in names:
         if upstream.kind_of(upstream.look_up(name)) not in ("bool", "NoneType"):
-            raise upstream.MissingNameError(f"{name} is not a bool or None")
+            raise upstream.MissingNameError("name_kind", f"{name} is not a bool or None")
     return tuple([upstream.resolve(name) for name in names])
 
 
@@ -61,7 +61,7 @@ def _arrays(original, title):
     parameters = list(inspect.signature(original).parameters) if names else []
     for name in names:
         if name not in parameters:
-            raise upstream.MissingNameError(f"{title} has no parameter {name}")
+            raise upstream.MissingNameError("parameter_missing", f"{title}, {name}")
     return tuple((parameters.index(name), name) for name in names)
 
 
@@ -87,10 +87,7 @@ def _objects():
 
 
 def _class(title):
-    name = title.replace("tf", "tensorflow", 1)
-    kind = upstream.look_up(name)
-    if (why := upstream.objection_to(name, "class")) is not None:
-        raise upstream.MissingNameError(why)
+    kind = upstream.check(title.replace("tf", "tensorflow", 1), "class")
     return ResourceVariable if kind is tf.Variable else kind  # tf.Variable(...) makes these
 
 
