@@ -1,5 +1,5 @@
-// The rows of which the elements of datasets consist: streams of row numbers, which batch, shuffle,
-// repeat and cut as the iterators of TensorFlow's datasets do, and the elements themselves.
+// The rows that the elements of datasets consist of. Streams of row numbers batch, shuffle, repeat,
+// take and skip as the iterators of TensorFlow's datasets do. A `RowReader` makes the elements.
 //
 // TensorFlow's iterators hand on tensors: each row is a tensor, each batch a copy of such tensors.
 // The streams hand on numbers of rows instead, and an element is copied once, from its rows.
@@ -38,14 +38,14 @@ namespace data = tensorflow::data;
 using RowNumbers = std::vector<int64_t>;
 using SeedSource = std::shared_ptr<data::SeedGenerator>;
 
-// Which seeds the streams of one iterator have drawn, and when. A generator is the same for all
-// iterators of a dataset, so TensorFlow's iterator in place of this one must draw these again.
+// The seeds that the streams of one iterator have drawn, and when. All iterators of a dataset share
+// a seed generator, so TensorFlow's iterator must draw the same seeds again when it replaces this.
 class SeedLog {
  public:
-  // Thrown when another iterator has drawn from a generator since this one began.
+  // Thrown when another iterator has drawn from a generator since this one last drew from it.
   struct OthersDraw {};
 
-  // From now on no other iterator may draw in between.
+  // From now on, `Draw` throws `OthersDraw` if another iterator has drawn in between.
   void ForbidOthers() { alone_ = true; }
 
   void Draw(const SeedSource& seeds, int64_t* seed, int64_t* seed2) {
@@ -63,7 +63,7 @@ class SeedLog {
 
   void BeginElement() { ++element_; }
 
-  // How many elements were begun, with the end.
+  // The number of elements that were begun. The end of the dataset counts as one.
   int64_t elements() const { return element_; }
 
   // Sets the generators to their states before the draws for an element, and for those before it
@@ -89,8 +89,8 @@ class SeedLog {
     }
   }
 
-  // Sets the generators to the states that were kept. `ahead`: not those that have drawn more
-  // since.
+  // Sets the generators to the states that were kept. With `ahead`, generators that have drawn more
+  // seeds since then are not set back.
   void SetKept(bool ahead) {
     for (const auto& [seeds, number] : kept_) {
       if (!ahead || seeds->num_random_samples() < number) Set(seeds.get(), number);
@@ -562,11 +562,11 @@ class RowReader {
   const bool batched_;
   SeedLog log_;
   std::unique_ptr<RowStream> stream_;
-  RowNumbers rows_;  // kept for its memory
+  RowNumbers rows_;  // the rows that `Next` or `Take` has found; the memory is reused
   bool ended_ = false;
 };
 
-// Puts rows together to a batch: BatchDatasetV2.
+// Puts rows together into a batch, as BatchDatasetV2 does.
 class RowBatch {
  public:
   explicit RowBatch(int64_t num_rows) : num_rows_(num_rows) {}
@@ -614,8 +614,8 @@ class RowBatch {
   Made tensors_;
 };
 
-// Replaces tensors by the results of a function that a pipeline maps over elements. TensorFlow's
-// rewrites of pipelines have the kernels of such functions split no work among threads.
+// Replaces tensors by the results of a function that a pipeline maps over elements. The kernels of
+// the function use one thread each, as they do after TensorFlow's rewrites of pipelines.
 inline absl::Status RunMapped(NativePlan* plan, bool release_gil, Made* tensors) {
   const tensorflow::ScopedPerThreadMaxParallelism alone(1);
   Borrowed given;
@@ -647,7 +647,7 @@ class RowSource {
     data::SerializationContext::Params params;
     params.input_list = &inputs;
     params.external_state_policy = data::ExternalStatePolicy::POLICY_IGNORE;
-    params.is_graph_rewrite = true;  // has the tensors in `inputs` instead of the graph
+    params.is_graph_rewrite = true;  // puts the tensors into `inputs` instead of the graph
     params.resource_mgr = host->resource_manager();
     params.device_name = host->name();
     data::SerializationContext context(params);
@@ -669,7 +669,7 @@ class RowSource {
  private:
   using Inputs = std::vector<std::pair<std::string, tensorflow::Tensor>>;
 
-  static constexpr int64_t kMaxNumbers = 1 << 17;  // of a range
+  static constexpr int64_t kMaxNumbers = 1 << 17;  // the maximum length of a range
 
   bool Read(const tensorflow::Node& node, const Inputs& inputs,
             tensorflow::ResourceMgr* resources) {
@@ -716,7 +716,7 @@ class RowSource {
     return true;
   }
 
-  // Elements that are the same in each epoch do not have to be kept.
+  // A cache in memory is ignored if the elements are the same in each epoch, without a shuffle.
   bool Cache(const tensorflow::Node& node) {
     tensorflow::Tensor filename;
     if (shuffled_ || !Value(node, 1, &filename) || filename.dtype() != tensorflow::DT_STRING ||
@@ -733,7 +733,7 @@ class RowSource {
     if (count == 1) return true;
     draws_later_ |= shuffled_;
     if (unshuffled_ == nullptr) return Become<RepeatPlan>(std::max<int64_t>(count, -1));
-    if (count < -1) return false;  // an error of the joint dataset
+    if (count < -1) return false;  // ShuffleAndRepeatDatasetV2 rejects the count
     plan_ = std::make_shared<ShufflePlan>(unshuffled_, buffer_size_, seeds_, count);
     unshuffled_ = nullptr;
     return true;
@@ -846,7 +846,7 @@ class RowSource {
   bool in_order_ = false;  // whether the elements are all rows, one by one
   bool shuffled_ = false;
   bool draws_later_ = false;
-  // Of a shuffled dataset: what it shuffles, and how.
+  // If the last dataset is a shuffle: its input, buffer size and seeds.
   RowPlanPtr unshuffled_;
   int64_t buffer_size_ = 0;
   SeedSource seeds_;
