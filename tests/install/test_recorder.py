@@ -151,8 +151,8 @@ def test_no_hook_stays_if_the_witness_raises(method, monkeypatch):
 
     monkeypatch.setattr(record, "Witness", Raising)
     before = pywrap_tfe.TFE_Py_FastPathExecute
-    with pytest.raises(RuntimeError, match=method), record.Record({}):
-        pass
+    with pytest.raises(RuntimeError, match=method), record.Record() as one:
+        one.start({})
     assert pywrap_tfe.TFE_Py_FastPathExecute is before
     again = Recorder()
     assert again.start()

@@ -712,7 +712,58 @@ def test_a_call_that_fails_while_it_is_recorded():
     for _ in range(3):
         got = outcome(function, (x, "nowhere", 0), {})
         assert isinstance(got, Failure)
+    assert_hooks_are_down()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_every_exception_ends_the_turn(error):
+    raises = []
+
+    def inner(x):
+        for one in raises:
+            raise one
+        return x + 1
+
+    function, x = Replayed(inner, find("tf.roll").passed), t(3)
+    function(x)
+    raises.append(error)
+    with pytest.raises(error):
+        function(x)
+    raises.clear()
+    assert_hooks_are_down()
+    learn(function, x)
+    assert_replayed(function, x)
+
+
+@pytest.mark.parametrize("name", ["add_op_callback", "remove_op_callback"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_an_interrupt_while_hooks_change_ends_the_turn(name, after, monkeypatch):
+    original = getattr(op_callbacks, name)
+    interrupts = []
+
+    def interrupted(callback):
+        if not after and interrupts:
+            raise interrupts.pop()
+        original(callback)
+        if interrupts:
+            raise interrupts.pop()
+
+    function, x = Replayed(lambda x: x + 1, find("tf.roll").passed), t(3)
+    function(x)
+    monkeypatch.setattr(op_callbacks, name, interrupted)
+    interrupts.append(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        function(x)
+    assert not interrupts
+    assert_hooks_are_down()
+    learn(function, x)
+    assert_replayed(function, x)
+
+
+def assert_hooks_are_down():
     assert vars(EagerTensor)["_numpy_internal"] is METHOD
+    assert not context.context().op_callbacks
+    assert gc.isenabled()
     assert hooks.hang(*[print] * 5)
     assert hooks.take_down(print)
 

@@ -31,7 +31,7 @@ from fastops._specialize.objects.case cimport MethodCase, cost_of
 from fastops._specialize.objects.receiver cimport Receiver
 from fastops._specialize.objects.state cimport ObjectState
 from fastops._specialize.policy cimport Account, cover, is_covered, now
-from fastops._specialize.recording.record cimport Record, begin_turn, end_turn
+from fastops._specialize.recording.record cimport Record
 from fastops._specialize.replay cimport are_leaves
 from fastops._specialize.signatures cimport read_method, text_of
 from fastops._specialize.specialization cimport (
@@ -49,17 +49,11 @@ from fastops._tf.eager cimport recording as taped
 cdef extern from "definitions.h":
     pass
 
-cdef extern from "Python.h":
-    int PyGC_Disable()
-    int PyGC_Enable()
-
 import weakref
-from sys import getprofile as _getprofile
 
 import numpy as np
 from tensorflow import convert_to_tensor as _convert_to_tensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
-from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
 
 from fastops._core.reasons import text_of as _text_of
 from fastops._install.models.declared import codes as _declared_codes
@@ -318,7 +312,8 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef PyObject* const* given = args
     cdef list tensors
     cdef tuple scopes
-    cdef int collects, unmet
+    cdef int unmet
+    cdef Record record
     cdef Account account
     cdef bytes key
     if not live or n == 0:
@@ -393,23 +388,17 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         decision = RECORD if due else WAIT
     if decision == WAIT:
         return self.wait(receiver, account, key, args, nargsf, keywords)
-    if not begin_turn():
-        return call_original(self, args, nargsf, keywords)
-    # A recording keeps most objects that it makes, so garbage collections would be useless work.
-    collects = PyGC_Disable()
-    try:
-        return _record(
-            self, receiver, state, case, account, scopes, signature, given, args, n, nargsf,
-            keywords,
-        )
-    finally:
-        end_turn()
-        if collects:
-            PyGC_Enable()
+    with Record() as record:
+        if record.has_turn:
+            return _record(
+                self, record, receiver, state, case, account, scopes, signature, given, args, n,
+                nargsf, keywords,
+            )
+    return call_original(self, args, nargsf, keywords)
 
 
-cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, MethodCase case,
-                       Account account, tuple scopes, const Signature& signature,
+cdef PyObject* _record(KerasMethod self, Record record, Receiver receiver, ObjectState state,
+                       MethodCase case, Account account, tuple scopes, const Signature& signature,
                        PyObject* const* given, PyObject* const* args, Py_ssize_t n, size_t nargsf,
                        PyObject* keywords) except NULL:
     """Make a call, and learn from it."""
@@ -417,9 +406,7 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
     cdef MethodRecording recording
     cdef Signature after
     cdef bint keeps_arguments
-    if _tapes_are_stopped():  # recording restarts the tapes, so it cannot run in stop_recording()
-        return call_original(self, args, nargsf, keywords)
-    if _getprofile() is not None:  # recording would have to replace this profile function
+    if record.is_profiled:
         return self.leave(_PROFILED, args, nargsf, keywords)
     recording = MethodRecording(self.scopes, self.unasked, <object>args[0], scopes)
     if case is None:
@@ -437,13 +424,13 @@ cdef PyObject* _record(KerasMethod self, Receiver receiver, ObjectState state, M
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
     if _observers:
         self.tell(args[0], _RECORDED, detail, case.arguments())
-    record = Record(_declared_codes())
+    record.start(_declared_codes())
     try:
-        with record:
-            result = call_original(self, given, nargsf, keywords)
+        result = call_original(self, given, nargsf, keywords)
     except Exception:
         case.fail()
         raise
+    record.stop()
     if not record.started or record.witness is None:
         return result
     try:

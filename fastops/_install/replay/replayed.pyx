@@ -33,7 +33,7 @@ from fastops._specialize.policy cimport (
     is_covered,
     now,
 )
-from fastops._specialize.recording.record cimport Record, begin_turn, end_turn
+from fastops._specialize.recording.record cimport Record
 from fastops._specialize.replay cimport Replay, are_leaves
 from fastops._specialize.signatures cimport read_tensors
 from fastops._specialize.specialization cimport Decision, HIT, RECORD, Specialization, WAIT
@@ -237,6 +237,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
     cdef list tensors
     cdef Specialization case
     cdef Decision decision
+    cdef Record record
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
     if self.known_after != flushes:
         self.forget()
@@ -259,11 +260,10 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
         return result
     if decision == RECORD:
         decision = case.next(_cost.of(case.account.shortest_ns))
-    if decision == RECORD and begin_turn():
-        try:
-            return _record(self, case, signature, given, n, keywords)
-        finally:
-            end_turn()
+    if decision == RECORD:
+        with Record() as record:
+            if record.has_turn:
+                return _record(self, record, case, signature, given, n, keywords)
     if decision == WAIT:
         return _wait(self, case.account, args, nargsf, keywords)
     return call_original(self, args, nargsf, keywords)
@@ -286,8 +286,10 @@ cdef PyObject* _wait(Replayed self, Account account, PyObject* const* args, size
     return result
 
 
-cdef PyObject* _record(Replayed self, Specialization case, const Signature& signature,
-                       PyObject* const* args, size_t nargsf, PyObject* keywords) except NULL:
+cdef PyObject* _record(Replayed self, Record record, Specialization case,
+                       const Signature& signature, PyObject* const* args, size_t nargsf,
+                       PyObject* keywords) except NULL:
+    """Make a call, and learn from it."""
     cdef PyObject* result = NULL
     cdef Signature after
     cdef size_t i
@@ -295,9 +297,9 @@ cdef PyObject* _record(Replayed self, Specialization case, const Signature& sign
     case.begin()
     arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(signature.num_holders())]
-    record = Record({})
-    with record:
-        result = call_original(self, args, nargsf, keywords)
+    record.start({})
+    result = call_original(self, args, nargsf, keywords)
+    record.stop()
     if not record.started:
         return result
     # If a function that the code looks up is patched, the recording would not show TensorFlow.

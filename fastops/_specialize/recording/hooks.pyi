@@ -5,6 +5,8 @@ def hang(
     ran: Callable[..., None],
     read: Callable[[Any], None],
     seeded: Callable[[Callable[..., Any], Any], Any],
-    said: Callable[[], None],
+    said: Callable[..., Any],
+    customized: Callable[[], None],
 ) -> bool: ...
 def take_down(ran: Callable[..., None]) -> bool: ...
+def drop() -> None: ...

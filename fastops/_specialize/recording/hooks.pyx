@@ -15,8 +15,8 @@ buffer protocol of EagerTensor
 `tf_logging`, `warnings.warn`          messages
 =====================================  ============================================================
 
-The hooks are in place only while a call is recorded, one call at a time in the process. Garbage
-collection is off meanwhile, since finalizers would be recorded as part of the call.
+The hooks are in place only while a call is recorded, one call at a time in the process: see
+`fastops._specialize.recording.record`.
 """
 
 from cpython.buffer cimport Py_buffer
@@ -34,8 +34,6 @@ from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable as _Variable
 from tensorflow.python.platform import tf_logging as _tf_logging
 
-import gc
-import os
 import sys
 import threading
 import warnings
@@ -60,12 +58,11 @@ cdef str _METHOD = "_numpy_internal"
 cdef object _method = _EagerTensor.__dict__[_METHOD]
 cdef PyBufferProcs* _buffer = BufferOf(<PyTypeObject*>_EagerTensor)
 cdef getbuffer_t _getbuffer = _buffer.bf_getbuffer
-cdef object _lock = threading.Lock()
 cdef object _read = None          # the recorder's callbacks, see `hang`
 cdef object _seeded = None
 cdef object _said = None
 cdef object _customized = None
-cdef object _thread = None        # the id of the thread that is being recorded
+cdef object _thread = None        # the id of the recorded thread; None while there are no hooks
 cdef object _execute_before = None
 cdef object _quick_way = None
 cdef tuple _HANDLES = ("resource", "variant")
@@ -75,7 +72,6 @@ cdef object _get_seed = _random_seed.get_seed
 cdef object _get_logger = None    # these three: the functions that hooks have replaced
 cdef object _warn = None
 cdef object _customize = None
-cdef bint _collects = False       # whether garbage collection was on before the recording
 
 
 cdef int _tell(tensor) except -1:
@@ -138,25 +134,6 @@ cdef object _with_variables_read(object given):
     return given
 
 
-def _after_fork():
-    """In a forked child, remove the hooks of a recording whose thread the child does not have."""
-    global _lock, _read, _seeded, _said, _customized, _thread
-    if _thread is None or _thread == threading.get_ident():
-        return
-    _buffer.bf_getbuffer = _getbuffer
-    setattr(_EagerTensor, _METHOD, _method)
-    _random_seed.get_seed = _get_seed
-    _execute.execute = _execute_before
-    _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
-    _listen_no_more()
-    _collect_again()
-    _read = _seeded = _said = _customized = _thread = None
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
 def _watched_get_seed(op_seed):
     if _seeded is None or threading.get_ident() != _thread:
         return _get_seed(op_seed)
@@ -205,19 +182,6 @@ cdef int _listen_no_more() except -1:
     return 0
 
 
-cdef int _collect_no_more() except -1:
-    global _collects
-    _collects = gc.isenabled()
-    gc.disable()
-    return 0
-
-
-cdef int _collect_again() except -1:
-    if _collects:
-        gc.enable()
-    return 0
-
-
 watches(_numpy_internal, _method)
 watches(_watched_get_seed, _get_seed)
 
@@ -246,25 +210,25 @@ def hang(ran, read, seeded, said, customized):
         False if another call is being recorded, or a user has replaced `random_seed.get_seed`.
     """
     global _read, _seeded, _said, _customized, _thread, _execute_before, _quick_way
-    if not _lock.acquire(blocking=False):
+    if _thread is not None or _random_seed.get_seed is not _get_seed:
         return False
-    if _random_seed.get_seed is not _get_seed:  # a user has replaced it
-        _lock.release()
-        return False
+    _thread = threading.get_ident()
     _execute_before = _execute.execute
     _quick_way = _pywrap_tfe.TFE_Py_FastPathExecute
     watches(_watched_execute, _execute_before)
     watches(_watched_quick_way, _quick_way)
-    _collect_no_more()
-    _random_seed.get_seed = _watched_get_seed
-    _op_callbacks.add_op_callback(ran)
-    _execute.execute = _watched_execute
-    _pywrap_tfe.TFE_Py_FastPathExecute = _watched_quick_way
-    _listen()
-    _read, _seeded, _said, _customized = read, seeded, said, customized
-    _thread = threading.get_ident()
-    setattr(_EagerTensor, _METHOD, _numpy_internal)
-    _buffer.bf_getbuffer = _watched_getbuffer
+    try:
+        _random_seed.get_seed = _watched_get_seed
+        _op_callbacks.add_op_callback(ran)
+        _execute.execute = _watched_execute
+        _pywrap_tfe.TFE_Py_FastPathExecute = _watched_quick_way
+        _listen()
+        _read, _seeded, _said, _customized = read, seeded, said, customized
+        setattr(_EagerTensor, _METHOD, _numpy_internal)
+        _buffer.bf_getbuffer = _watched_getbuffer
+    except BaseException:  # a signal handler has raised
+        take_down(ran)
+        raise
     return True
 
 
@@ -280,7 +244,7 @@ def take_down(ran):
     global _read, _seeded, _said, _customized, _thread
     _buffer.bf_getbuffer = _getbuffer
     setattr(_EagerTensor, _METHOD, _method)
-    _read = _seeded = _said = _customized = _thread = None
+    _read = _seeded = _said = _customized = None
     complete = (
         _execute.execute is _watched_execute
         and _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way
@@ -292,9 +256,36 @@ def take_down(ran):
         _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
     if _random_seed.get_seed is _watched_get_seed:
         _random_seed.get_seed = _get_seed
-    _op_callbacks.remove_op_callback(ran)
-    if complete:
-        _execute.execute = _execute_before
-    _collect_again()
-    _lock.release()
+    try:
+        _remove(ran)
+    except BaseException:  # a signal handler has raised, maybe before anything was done
+        _remove(ran)
+        raise
+    finally:
+        if complete:
+            _execute.execute = _execute_before
+        _thread = None
     return complete
+
+
+cdef int _remove(ran) except -1:
+    """Remove an op callback, if it is there."""
+    try:
+        _op_callbacks.remove_op_callback(ran)
+    except KeyError:
+        pass
+    return 0
+
+
+def drop():
+    """Remove the hooks of a thread that this process, a forked child, does not have."""
+    global _read, _seeded, _said, _customized, _thread
+    if _thread is None:
+        return
+    _buffer.bf_getbuffer = _getbuffer
+    setattr(_EagerTensor, _METHOD, _method)
+    _random_seed.get_seed = _get_seed
+    _execute.execute = _execute_before
+    _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
+    _listen_no_more()
+    _read = _seeded = _said = _customized = _thread = None

@@ -1,39 +1,34 @@
 # distutils: language = c++
-"""The context manager for a call that is recorded, and the turns of calls that are.
+"""The context manager that records a call: its turn, and all that is hooked or stopped meanwhile.
 
-One call at a time is recorded and learned from in the process. A call that comes meanwhile, in
+In a process, only one call at a time is recorded and learned from. A call that comes meanwhile, in
 another thread or inside the recorded call, runs in Python.
 """
 
 cimport cython
 
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
 import os
+import sys
 import threading
 
+from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
+
+from fastops._specialize.recording import hooks
 from fastops._specialize.recording.recorder import Recorder
 from fastops._specialize.recording.witness import Witness
 
-cdef object _recording_thread = None    # the id of the thread whose turn it is
-
-
-cdef bint begin_turn() except -1:
-    global _recording_thread
-    thread = threading.get_ident()
-    if _recording_thread is not None:
-        return False
-    _recording_thread = thread
-    return True
-
-
-cdef void end_turn() noexcept:
-    global _recording_thread
-    _recording_thread = None
+cdef Record _current = None  # the record of the call whose turn it is
 
 
 def _after_fork():
-    """End the turn of a thread that a forked child does not have."""
-    if _recording_thread != threading.get_ident():
-        end_turn()
+    """In a forked child, end the turn of a thread that the child does not have."""
+    if _current is not None and _current.thread != threading.get_ident():
+        hooks.drop()
+        _current.end_turn()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -41,43 +36,92 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @cython.final
 cdef class Record:
-    """Records what this thread runs in a ``with`` block.
+    """Records a call, in a ``with`` block that also contains what is learned from the call.
 
-    Parameters
-    ----------
-    declared : dict of code to str
-        Methods of users that are declared to be pure: see `Witness`.
+    A stand-in uses it like this::
+
+        with Record() as record:
+            if record.has_turn:
+                ...                      # prepare
+                record.start(declared)
+                ...                      # call the original
+                record.stop()
+                ...                      # learn from the call, if record.started
+                return
+        ...                              # call the original without a recording
+
+    ==================================  ===========================================================
+    Between                             there is
+    ==================================  ===========================================================
+    the begin and the end of the block  the turn: no other call is recorded or learned from. There
+                                        are no garbage collections: finalizers would be recorded as
+                                        part of the call, and a recording keeps most objects that
+                                        it makes
+    `start` and `stop`                  the recorder with its hooks, and the profile function of
+                                        the witness
+    ==================================  ===========================================================
+
+    The end of the block ends all of it, whichever exception leaves the block.
 
     Attributes
     ----------
-    started : bool
-        Whether the block is recorded. It is not while another thread records a call, or while tapes
+    has_turn : bool
+        Whether the call may be recorded. It may not while another call has the turn, or while tapes
         are stopped: recording restarts them.
+    is_profiled : bool
+        Whether a profiler, debugger or coverage tool is active. The witness would replace its
+        profile function, so there is none.
+    started : bool
+        Whether `start` has put the hooks in place. It does not if a user has replaced a function
+        that a hook would replace.
     recorder : Recorder
         The ops, and the tensor values that Python read.
     witness : Witness or None
-        The Python code that ran; None while a profiler, debugger or coverage tool is active.
+        The Python code that ran.
     """
 
-    def __init__(self, declared):
-        self.recorder, self.witness = Recorder(), Witness(declared)
-
     def __enter__(self):
-        self.started = self.recorder.start()
-        try:
-            if not self.started or not self.witness.start():
-                self.witness = None
-        except BaseException:  # an audit hook raised, and `__exit__` will not be called
-            if self.started:
-                self.recorder.stop()
-            raise
+        global _current
+        if _current is None and not _tapes_are_stopped():
+            self.is_profiled = sys.getprofile() is not None
+            self.thread = threading.get_ident()
+            self.collects = PyGC_Disable()
+            self.has_turn, _current = True, self
         return self
 
-    def __exit__(self, *error):
-        if self.started:
+    cpdef int start(self, dict declared) except -1:
+        """Record what this thread runs from now on.
+
+        `declared` has the methods of users that are declared to be pure: see `Witness`.
+        """
+        self.recorder, witness = Recorder(), Witness(declared)
+        self.started = self.records = self.recorder.start()
+        if self.started and witness.start():
+            self.witness = witness
+        return 0
+
+    cpdef int stop(self) except -1:
+        """Record no more."""
+        if self.records:
+            self.records = False
             try:
                 if self.witness is not None:
                     self.witness.stop()
             finally:  # the hooks must not stay
                 self.recorder.stop()
+        return 0
+
+    cdef int end_turn(self) noexcept:
+        global _current
+        _current = None
+        if self.collects:
+            PyGC_Enable()
+        return 0
+
+    def __exit__(self, *error):
+        try:
+            self.stop()
+        finally:
+            if self.has_turn:
+                self.end_turn()
         return False

@@ -296,6 +296,30 @@ def test_first_calls_in_threads():
         assert not told(model)["reasons"]
 
 
+def test_an_interrupt_ends_the_turn():
+    collects, interrupts = [], []
+
+    def activation(x):
+        collects.append(gc.isenabled())
+        for interrupt in interrupts:
+            raise interrupt
+        return x
+
+    interrupted = keras.Sequential([L.Activation(activation)])
+    model, x = perceptron()
+    with fastops.accelerated():
+        interrupted(x)
+        interrupts.append(KeyboardInterrupt)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                interrupted(x)
+        assert False in collects  # a call was recorded
+        assert gc.isenabled()
+        for _ in range(CALLS):
+            model(x)
+        assert told(model)["replayed"]
+
+
 @pytest.mark.parametrize("make", [MODELS[name] for name in ("perceptron", "convolutional", "lstm")])
 def test_replays_while_another_thread_records(make):
     def program():
