@@ -17,11 +17,11 @@ from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_DECREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
-from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
+from fastops._install.adapters cimport array_type, call_waiting, has_arrays, put_tensor
 from fastops._install.models.learning cimport MethodRecording
 from fastops._install.models.receivers cimport Receivers
 from fastops._install.models.scopes cimport Scopes
@@ -30,7 +30,7 @@ from fastops._situation cimport NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reaso
 from fastops._specialize.objects.case cimport MethodCase, cost_of
 from fastops._specialize.objects.receiver cimport Receiver
 from fastops._specialize.objects.state cimport ObjectState
-from fastops._specialize.policy cimport Account, cover, is_covered, now
+from fastops._specialize.policy cimport Account, is_covered
 from fastops._specialize.recording.record cimport Record
 from fastops._specialize.replay cimport are_leaves
 from fastops._specialize.signatures cimport read_method, text_of
@@ -51,8 +51,6 @@ cdef extern from "definitions.h":
 
 import weakref
 
-import numpy as np
-from tensorflow import convert_to_tensor as _convert_to_tensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 
 from fastops._core.reasons import text_of as _text_of
@@ -64,10 +62,8 @@ from fastops._specialize.recording.warned import issue, may_issue
 cdef enum:
     _REQUIRED = PLAIN | ONE_REPLICA | NO_PROMOTION  # conditions on the surroundings of a call
 
-cdef type _array = np.ndarray
 cdef type _zip = zip
 cdef object _plain_variable = _ResourceVariable
-cdef str _NUMBERS = "biuf"
 _methods = weakref.WeakSet()
 
 # Reasons why calls are not replayed. Recordings add reasons of their own.
@@ -190,35 +186,31 @@ cdef class KerasMethod(Replacement):
 
         Observers also get the detail, and the signature's key if it has been read.
         """
+        self.note(why, args[0], detail, key)
+        return call_original(self, args, nargsf, keywords)
+
+    cdef int note(self, str why, PyObject* root, str detail, bytes key) except -1:
+        """Count why a call is not replayed, and notify observers."""
         self.reasons[why] = self.reasons.get(why, 0) + 1
         if _observers:
-            self.tell(args[0], why, detail, None if key is None else text_of(key))
-        return call_original(self, args, nargsf, keywords)
+            self.tell(root, why, detail, None if key is None else text_of(key))
+        return 0
 
     cdef PyObject* wait(self, Receiver receiver, Account account, bytes key, PyObject* const* args,
                         size_t nargsf, PyObject* keywords) except NULL:
         """Call the original method, since a recording would not pay yet, and charge its time.
 
-        Calls inside it do not charge accounts of their own, since a recording will replay them,
-        too. An object may wait too long because its signature or state keeps changing. Then the
-        calls inside it get accounts, because parts of the object may not change.
+        An object may wait too long because its signature or state keeps changing. Then the calls
+        inside it get accounts, because parts of the object may not change.
         """
         cdef PyObject* result
-        cdef int64_t begin
-        cdef str detail = None
-        if _observers:
-            detail = receiver.changed() or receiver.failure
-        if is_covered():
-            return self.leave(_FIRST, args, nargsf, keywords, detail, key)
-        cover(account.calls == 0 or not receiver.waits_too_long(account))
-        begin = now()
-        try:
-            result = self.leave(_FIRST, args, nargsf, keywords, detail, key)
-        finally:
-            cover(False)
-        begin = now() - begin
-        account.charge(begin)
-        receiver.waited_ns += account.shortest_ns
+        cdef bint charges = not is_covered()
+        cdef bint covers = account.calls == 0 or not receiver.waits_too_long(account)
+        cdef str detail = (receiver.changed() or receiver.failure) if _observers else None
+        self.note(_FIRST, args[0], detail, key)
+        result = call_waiting(self, account, covers, args, nargsf, keywords)
+        if charges:
+            receiver.waited_ns += account.shortest_ns
         return result
 
     cdef bint convert(self, PyObject* const* args, Py_ssize_t n, Py_ssize_t named, list tensors,
@@ -229,19 +221,14 @@ cdef class KerasMethod(Replacement):
         """
         cdef Py_ssize_t i
         if not self.takes_arrays(<object>args[0]) or (
-            self.inputs_only and _has_arrays(args + 2, n - 2)
+            self.inputs_only and has_arrays(args + 2, n - 2)
         ):
             return False
         converted.assign(args, args + n + named)
         for i in range(1, n):
-            if Py_TYPE(<object>args[i]) == <PyTypeObject*>_array:
-                if (<object>args[i]).dtype.kind not in _NUMBERS:
+            if Py_TYPE(<object>args[i]) == array_type:
+                if not put_tensor(converted.data() + i, tensors):
                     return False
-                try:
-                    tensors.append(_convert_to_tensor(<object>args[i]))
-                except Exception:  # the original method will raise the error
-                    return False
-                converted[0][i] = PyList_GET_ITEM(tensors, len(tensors) - 1)
         return True
 
     cdef PyTypeObject* identified(self, PyObject* const* args, Py_ssize_t n) noexcept:
@@ -290,14 +277,6 @@ cdef str _why_other(PyObject* root):
     return objection_to_class(type(<object>root)) if _observers else None
 
 
-cdef bint _has_arrays(PyObject* const* args, Py_ssize_t n) noexcept:
-    cdef Py_ssize_t i
-    for i in range(n):
-        if Py_TYPE(<object>args[i]) == <PyTypeObject*>_array:
-            return True
-    return False
-
-
 cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                        PyObject* keywords) except NULL:
     cdef KerasMethod self = <KerasMethod>callable
@@ -343,7 +322,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         return self.leave(_SCOPES, args, nargsf, keywords)
     if taped():
         scopes = scopes + (True,)
-    if self.takes_arrays is not None and _has_arrays(args + 1, n - 1):
+    if self.takes_arrays is not None and has_arrays(args + 1, n - 1):
         tensors = []
         if not self.convert(
             args, n, 0 if keywords == NULL else PyTuple_GET_SIZE(<object>keywords), tensors,

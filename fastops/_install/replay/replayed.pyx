@@ -9,8 +9,7 @@ then, the replay has had no visible effect.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.list cimport PyList_GET_ITEM
-from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.object cimport PyObject, Py_TYPE
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
@@ -19,19 +18,13 @@ from fastops._core.preparing cimport flushes
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op
+from fastops._install.adapters cimport array_type, call_waiting, put_tensor
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._situation cimport NO_PROMOTION, NO_STRATEGY, PLAIN, missing
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds
 from fastops._specialize.policy cimport (
-    Account,
-    Budget,
-    Estimate,
-    MAX_FUNCTION_FAILURES,
-    MAX_FUNCTION_SIGNATURES,
-    cover,
-    is_covered,
-    now,
+    Budget, Estimate, MAX_FUNCTION_FAILURES, MAX_FUNCTION_SIGNATURES, now,
 )
 from fastops._specialize.recording.record cimport Record
 from fastops._specialize.replay cimport Replay, are_leaves
@@ -41,17 +34,11 @@ from fastops._specialize.specialization cimport Decision, HIT, RECORD, Specializ
 cdef extern from "definitions.h":
     pass
 
-from numpy import ndarray as _ndarray
-from tensorflow import convert_to_tensor as _convert_to_tensor
-
 from fastops._install.lookups import of_codes as _of_codes, of_function as _of_function
 from fastops._specialize.recording.recording import as_refusal, prepare_kernels, recording
 
 cdef enum:
     _REQUIRED = PLAIN | NO_STRATEGY | NO_PROMOTION  # conditions on the surroundings of a call
-
-cdef PyTypeObject* _array = <PyTypeObject*>_ndarray
-cdef str _NUMBERS = "biuf"
 
 # The extra cost of a recorded call and of making its replay, by the time of the call.
 cdef Estimate _cost = Estimate("recording of calls of functions", 24.0)
@@ -202,7 +189,7 @@ cdef bint _convert(Replayed self, PyObject* const* args, Py_ssize_t n, PyObject*
         named = PyTuple_GET_SIZE(<object>keywords)
     converted.assign(args, args + n + named)
     for i in range(n + named):
-        if Py_TYPE(<object>args[i]) == _array:
+        if Py_TYPE(<object>args[i]) == array_type:
             count += 1
     if count == 0:
         return False
@@ -214,15 +201,10 @@ cdef bint _convert(Replayed self, PyObject* const* args, Py_ssize_t n, PyObject*
                 i += 1
             if i == n + named:
                 continue
-        if Py_TYPE(<object>args[i]) != _array:
+        if Py_TYPE(<object>args[i]) != array_type:
             continue
-        if (<object>args[i]).dtype.kind not in _NUMBERS:
+        if not put_tensor(converted.data() + i, tensors):
             return False
-        try:
-            tensors.append(_convert_to_tensor(<object>args[i]))
-        except Exception:  # the original function will raise the error
-            return False
-        converted[0][i] = PyList_GET_ITEM(tensors, len(tensors) - 1)
         count -= 1
     return count == 0
 
@@ -265,25 +247,8 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
             if record.has_turn:
                 return _record(self, record, case, signature, given, n, keywords)
     if decision == WAIT:
-        return _wait(self, case.account, args, nargsf, keywords)
+        return call_waiting(self, case.account, True, args, nargsf, keywords)
     return call_original(self, args, nargsf, keywords)
-
-
-cdef PyObject* _wait(Replayed self, Account account, PyObject* const* args, size_t nargsf,
-                     PyObject* keywords) except NULL:
-    """Call the original function, since a recording would not pay yet, and charge its time."""
-    cdef PyObject* result
-    cdef int64_t begin
-    if is_covered():
-        return call_original(self, args, nargsf, keywords)
-    cover(True)
-    begin = now()
-    try:
-        result = call_original(self, args, nargsf, keywords)
-    finally:
-        cover(False)
-    account.charge(now() - begin)
-    return result
 
 
 cdef PyObject* _record(Replayed self, Record record, Specialization case,

@@ -1,0 +1,30 @@
+# Steps that the stand-ins share whose calls are recorded.
+
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+
+from fastops._install.replacement cimport Replacement
+from fastops._specialize.policy cimport Account
+
+
+cdef PyTypeObject* array_type  # numpy.ndarray
+
+
+cdef inline bint has_arrays(PyObject* const* args, Py_ssize_t n) noexcept:
+    """Whether some of the arguments are NumPy arrays."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        if Py_TYPE(<object>args[i]) == array_type:
+            return True
+    return False
+
+
+# Puts a tensor in the place of an argument that is an array. The tensor is added to `tensors`,
+# which keeps it alive. False if TensorFlow would make no tensor of numbers of the array.
+cdef bint put_tensor(PyObject** place, list tensors) except -1
+
+# Calls the original, since a recording would not pay yet, and charges its time to the account. If
+# it covers the calls inside it, these charge no accounts of their own: a recording would replay
+# them, too. In a call that is covered, nothing is charged.
+cdef PyObject* call_waiting(Replacement stand_in, Account account, bint covers,
+                            PyObject* const* args, size_t nargsf,
+                            PyObject* keywords) except NULL

@@ -1,0 +1,48 @@
+"""Steps that the stand-ins share whose calls are recorded.
+
+These stand-ins are the adapters of `fastops._specialize`: those for functions (`replay`) and those
+for methods of Keras's objects (`models`).
+"""
+
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t
+
+from fastops._install.replacement cimport Replacement, call_original
+from fastops._specialize.policy cimport Account, cover, is_covered, now
+
+from numpy import ndarray as _ndarray
+from tensorflow import convert_to_tensor as _convert_to_tensor
+
+cdef str _NUMBERS = "biuf"  # kinds of dtypes
+
+array_type = <PyTypeObject*>_ndarray
+
+
+cdef bint put_tensor(PyObject** place, list tensors) except -1:
+    array = <object>place[0]
+    if array.dtype.kind not in _NUMBERS:
+        return False
+    try:
+        tensors.append(_convert_to_tensor(array))
+    except Exception:  # the original will raise the error
+        return False
+    place[0] = PyList_GET_ITEM(tensors, len(tensors) - 1)
+    return True
+
+
+cdef PyObject* call_waiting(Replacement stand_in, Account account, bint covers,
+                            PyObject* const* args, size_t nargsf,
+                            PyObject* keywords) except NULL:
+    cdef PyObject* result
+    cdef int64_t begin
+    if is_covered():
+        return call_original(stand_in, args, nargsf, keywords)
+    cover(covers)
+    begin = now()
+    try:
+        result = call_original(stand_in, args, nargsf, keywords)
+    finally:
+        cover(False)
+    account.charge(now() - begin)
+    return result
