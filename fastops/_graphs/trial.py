@@ -1,11 +1,17 @@
-"""Trials: compare a plan with a run of TensorFlow's session on the same values."""
+"""Trials: compare a plan with a run of TensorFlow's session on the same values.
+
+`fastops._specialize.trial` has the trials of replays. It copies variables right before the recorded
+call. A session runs in a graph, and its variables are known by their handles alone. So the values
+are read before the run (`state`), and the plan gets copies that are made of these values after it.
+"""
 
 import tensorflow as tf
-from tensorflow.python.eager import context
 from tensorflow.python.ops import gen_resource_variable_ops
 
 from fastops._graphs.eager import outside_of_graphs
 from fastops._graphs.planned import LeftError, SessionPlan
+from fastops._specialize.recording.alike import alike
+from fastops._specialize.trial import private_handle
 
 
 class Trial:
@@ -61,7 +67,7 @@ class Trial:
         if self.before is not None:
             got += [tensor.numpy() for tensor in state(mine, step.part.dtypes)]
             results = results + [tensor.numpy() for tensor in state(handles, step.part.dtypes)]
-        return all(map(same, got, results))
+        return alike(got, results)
 
 
 def state(handles, dtypes):
@@ -78,26 +84,9 @@ def state(handles, dtypes):
         return None
 
 
-def copies(values, names):
-    """Return handles of new private variables with these values, like the variables of ops."""
-    handles = []
-    for value, op in zip(values, names, strict=True):
-        dtype, shape = op.get_attr("dtype"), op.get_attr("shape")
-        name = context.anonymous_name()
-        handle = gen_resource_variable_ops.var_handle_op(dtype, shape, shared_name=name)
-        gen_resource_variable_ops.assign_variable_op(handle, value)
-        handles.append(handle)
-    return tuple(handles)
-
-
-def same(got, want):
-    """Tell whether two fetched values are equal bit by bit."""
-    if type(got) is not type(want):
-        return False
-    if isinstance(want, bytes):
-        return got == want
-    if (got.dtype, got.shape) != (want.dtype, want.shape):
-        return False
-    if got.dtype == object:
-        return got.tolist() == want.tolist()
-    return got.tobytes() == want.tobytes()
+def copies(values, ops):
+    """Return handles of private variables with these values, like the variables that ops made."""
+    return tuple(
+        private_handle(op.get_attr("dtype"), op.get_attr("shape"), value)
+        for value, op in zip(values, ops, strict=True)
+    )

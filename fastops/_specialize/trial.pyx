@@ -46,16 +46,21 @@ cdef list copies_of(variables):
     return copies
 
 
+def private_handle(dtype, shape, value):
+    """Return the handle of a new variable with this value, which has no name and no other user."""
+    handle = _gen_variables.var_handle_op(
+        shape=shape, dtype=dtype, shared_name=_context.anonymous_name(), container=""
+    )
+    _gen_variables.assign_variable_op(handle, value)
+    return handle
+
+
 cdef object _plain_copy(variable, value):
     """Copy a variable on the host by two ops, without the scopes of TensorFlow's constructor."""
     cdef dict attributes = dict(variable.__dict__)
     copy = ResourceVariable.__new__(ResourceVariable)
-    handle = _gen_variables.var_handle_op(
-        shape=variable._shape, dtype=variable._dtype, shared_name=_context.anonymous_name(),
-        container="",
-    )
+    handle = private_handle(variable._dtype, variable._shape, value)
     handle._handle_data = variable._handle._handle_data
-    _gen_variables.assign_variable_op(handle, value)
     attributes.update(_handle=handle, _trainable=False)
     copy.__dict__ = attributes
     return copy
@@ -92,7 +97,12 @@ cdef object _value_of(variable):
 
 
 cdef bint _same(left, right) except -1:
-    """Whether two results are equal bit by bit."""
+    """Whether two results are equal bit by bit.
+
+    `alike` compares the values in them. In results, other than in recordings, the attributes of
+    tensors count as well, and composite tensors and results of assignments are compared by what
+    they contain.
+    """
     if type(left) is not type(right):
         return False
     if isinstance(left, (list, tuple)):

@@ -403,7 +403,7 @@ def test_feeds_of_operations():
 def test_a_plan_that_computes_something_else(xyz, monkeypatch):
     from fastops._graphs import trial
 
-    monkeypatch.setattr(trial, "same", lambda *_: False)
+    monkeypatch.setattr(trial, "alike", lambda *_: False)
     g, x, _, _, z = xyz
     session, _ = compare(g, z, {x: [1.0]}, executor="tensorflow")
     assert "computes other values" in session.describe()[0]["reason"]

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Compares two recordings bit by bit."""
+"""Compares two values bit by bit: recordings and their parts, results, fetched arrays."""
 
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
@@ -11,9 +11,12 @@ from fastops._tf.tensor cimport Tensor
 
 from dataclasses import is_dataclass as _is_dataclass
 
+import numpy as np
 import tensorflow as _tf
 
 cdef object _Variable = _tf.Variable
+
+cdef tuple _ARRAYS = (np.ndarray, np.generic)
 
 # By class: whether it is a class of variables, and whether it is a dataclass.
 cdef dict _kinds = {}
@@ -21,7 +24,11 @@ cdef frozenset _NUMBERS = frozenset([bool, int, str, bytes, type(None), range])
 
 
 def alike(left, right):
-    """Tell whether two recordings, or parts of them, are equal bit by bit."""
+    """Tell whether two values are equal bit by bit.
+
+    They may be recordings or parts of these, tensors, NumPy's arrays and scalars, and lists, tuples
+    and dicts of these. Two variables are never alike.
+    """
     return _alike(left, right)
 
 
@@ -36,6 +43,8 @@ cdef bint _alike(object left, object right) except -1:
         return True
     if kind in _NUMBERS:
         return left == right
+    if kind is float:  # zeros differ by their sign
+        return repr(left) == repr(right)
     if IsEagerTensor(<PyObject*>left):
         tensor, other_tensor = host_tensor(<PyObject*>left), host_tensor(<PyObject*>right)
         if tensor != NULL and other_tensor != NULL:
@@ -68,6 +77,11 @@ cdef bint _alike(object left, object right) except -1:
         return _same_items(dict(left), dict(right))
     if traits[1]:
         return _same_items(vars(left), vars(right))
+    if isinstance(left, _ARRAYS):
+        return (left.dtype, left.shape) == (right.dtype, right.shape) and (
+            left.tolist() == right.tolist() if left.dtype == object
+            else left.tobytes() == right.tobytes()
+        )
     return bool(left == right) or (left != left and right != right)
 
 
