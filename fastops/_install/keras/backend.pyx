@@ -19,9 +19,9 @@ from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport FLOATS, tensor_rank
 from fastops._install.public.lowering cimport (
     CHOSEN,
-    DECLINED,
     Draft,
     Lowering,
+    NOT_LOWERED,
     Site,
     done,
     find,
@@ -99,26 +99,26 @@ cdef int _operands(Lowering self, Draft* draft) except -1:
         if is_number(draft.values[i]):
             continue
         if dtype >= 0 and tensor_dtype(draft.values[i]) != dtype:
-            return DECLINED
+            return NOT_LOWERED
         dtype = tensor_dtype(draft.values[i])
     if dtype < 0:
-        return DECLINED
+        return NOT_LOWERED
     bit = (<unsigned long long>1) << dtype
     for i in range(2):
         if Py_TYPE(<object>draft.values[i]) == &PyFloat_Type and not bit & FLOATS:
-            return DECLINED
+            return NOT_LOWERED
         # An op would not convert a number to the dtype of a variable, so it is converted here.
         if is_number(draft.values[i]) and not IsEagerTensor(draft.values[1 - i]):
             number = constant(<object>draft.values[i], <DataType>dtype)
             if number is None:
-                return DECLINED
+                return NOT_LOWERED
             draft.values[i] = keep(draft, number)
     for i in range(<int>PyTuple_GET_SIZE(self.sites)):
         site = self.sites[i]
         if bit & site.dtypes:
             draft.site = i
             return CHOSEN
-    return DECLINED
+    return NOT_LOWERED
 
 
 cdef int _keras_add(Lowering self, Draft* draft) except -1:
@@ -126,7 +126,7 @@ cdef int _keras_add(Lowering self, Draft* draft) except -1:
     cdef int outcome = _operands(self, draft)
     cdef const Tensor* x
     cdef long long size
-    if outcome == DECLINED or is_number(draft.values[1]):
+    if outcome == NOT_LOWERED or is_number(draft.values[1]):
         return outcome
     # If x2 can be a bias, Keras adds it by BiasAdd.
     size = _bias_size(draft.values[1])
@@ -135,18 +135,18 @@ cdef int _keras_add(Lowering self, Draft* draft) except -1:
     if not IsEagerTensor(draft.values[0]):
         if is_number(draft.values[0]) or tensor_rank(draft.values[0]) < 2:
             return outcome
-        return DECLINED
+        return NOT_LOWERED
     x = host_tensor(draft.values[0])
     if x == NULL:
-        return DECLINED
+        return NOT_LOWERED
     if rank_of(x) < 2:
         return outcome
     if size_of(x, rank_of(x) - 1) != size:
-        return DECLINED if size_of(x, 1) == size else outcome
+        return NOT_LOWERED if size_of(x, 1) == size else outcome
     draft.site = 1
     if tensor_rank(draft.values[1]) != 1:
         if not IsEagerTensor(draft.values[1]) or not may_run(self):
-            return DECLINED
+            return NOT_LOWERED
         draft.values[1] = keep(draft, op_at(self, 2)(input=<object>draft.values[1]))
     return outcome
 
@@ -176,14 +176,14 @@ cdef int _keras_matmul(Lowering self, Draft* draft) except -1:
         or tensor_rank(draft.values[0]) != 2
         or tensor_rank(draft.values[1]) != 2
     ):
-        return DECLINED
+        return NOT_LOWERED
     return self.choose(draft)
 
 
 cdef int _keras_reduction(Lowering self, Draft* draft) except -1:
     # x, axis, keepdims
-    if self.choose(draft) == DECLINED:
-        return DECLINED
+    if self.choose(draft) == NOT_LOWERED:
+        return NOT_LOWERED
     return _reduction(self, draft)
 
 
@@ -194,13 +194,13 @@ cdef int _keras_cast(Lowering self, Draft* draft) except -1:
     if type(to) is not _DType:
         dtype = PyDict_GetItem(_DTYPES, to) if type(to) is str else NULL
         if dtype == NULL:
-            return DECLINED
+            return NOT_LOWERED
         to = <object>dtype
     if not IsEagerTensor(draft.values[0]):
         if Py_TYPE(<object>draft.values[0]) != &PyFloat_Type or to is not _float32_dtype:
-            return DECLINED
+            return NOT_LOWERED
         number = constant(<object>draft.values[0], <DataType><int>to._type_enum)
-        return DECLINED if number is None else done(draft, number)
+        return NOT_LOWERED if number is None else done(draft, number)
     draft.values[1] = <PyObject*>to
     return _cast(self, draft)
 
@@ -212,7 +212,7 @@ cdef int _keras_convert(Lowering self, Draft* draft) except -1:
         return _keras_cast(self, draft)
     if IsEagerTensor(x) or Py_TYPE(<object>x) == _variable_type:
         return done(draft, <object>x)
-    return DECLINED
+    return NOT_LOWERED
 
 
 register("operands", _operands)

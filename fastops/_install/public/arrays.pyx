@@ -21,9 +21,9 @@ from fastops._install.public.arguments cimport (
 )
 from fastops._install.public.lowering cimport (
     CHOSEN,
-    DECLINED,
     Draft,
     Lowering,
+    NOT_LOWERED,
     done,
     is_number,
     keep,
@@ -52,7 +52,7 @@ cdef int _squeeze(Lowering self, Draft* draft) except -1:
     if Py_TYPE(<object>axis) == &PyLong_Type:
         draft.values[1] = keep(draft, [<object>axis])
     elif axis != Py_None and type(<object>axis) is not list and type(<object>axis) is not tuple:
-        return DECLINED
+        return NOT_LOWERED
     return CHOSEN
 
 
@@ -60,11 +60,11 @@ cdef int _transpose(Lowering self, Draft* draft) except -1:
     # a, perm, conjugate
     cdef int rank
     if draft.values[2] == Py_True:
-        return DECLINED
+        return NOT_LOWERED
     if draft.values[1] == Py_None:
         rank = tensor_rank(draft.values[0])
         if not 0 <= rank <= MAX_RANK:
-            return DECLINED
+            return NOT_LOWERED
         draft.values[1] = PyList_GET_ITEM(_DOWNWARDS, rank)
     return CHOSEN
 
@@ -73,39 +73,39 @@ cdef int _shape(Lowering self, Draft* draft) except -1:
     # input, out_type
     if draft.values[1] == Py_None:
         if _wide_shapes.value():
-            return DECLINED
+            return NOT_LOWERED
         draft.values[1] = <PyObject*>_int32_dtype
     if (
         PyList_CheckExact(<object>draft.values[0]) and not PyList_GET_SIZE(<object>draft.values[0])
     ):
         empty = constant(_EMPTY, DT_INVALID)
         if empty is None:
-            return DECLINED
+            return NOT_LOWERED
         draft.values[0] = keep(draft, empty)
-    return CHOSEN if type(<object>draft.values[1]) is _DType else DECLINED
+    return CHOSEN if type(<object>draft.values[1]) is _DType else NOT_LOWERED
 
 
 cdef int _size(Lowering self, Draft* draft) except -1:
     # input, out_type
     cdef const Tensor* value = host_tensor(draft.values[0])
     if value == NULL or num_elements(value) >= <long long>1 << 31:
-        return DECLINED
+        return NOT_LOWERED
     if draft.values[1] != Py_None and <object>draft.values[1] is not _int32_dtype:
-        return DECLINED
+        return NOT_LOWERED
     if draft.values[1] == Py_None and _wide_shapes.value():
-        return DECLINED
+        return NOT_LOWERED
     return _number(draft, num_elements(value))
 
 
 cdef int _rank_of(Lowering self, Draft* draft) except -1:
     # input
     cdef const Tensor* value = host_tensor(draft.values[0])
-    return DECLINED if value == NULL else _number(draft, rank_of(value))
+    return NOT_LOWERED if value == NULL else _number(draft, rank_of(value))
 
 
 cdef int _number(Draft* draft, object number) except -1:
     tensor = constant(number, DT_INT32)
-    return DECLINED if tensor is None else done(draft, tensor)
+    return NOT_LOWERED if tensor is None else done(draft, tensor)
 
 
 cdef int _concat(Lowering self, Draft* draft) except -1:
@@ -114,7 +114,7 @@ cdef int _concat(Lowering self, Draft* draft) except -1:
         return CHOSEN
     values = _alike(<object>draft.values[0])
     if values is None:
-        return DECLINED
+        return NOT_LOWERED
     draft.values[0] = keep(draft, values)
     return CHOSEN
 
@@ -154,7 +154,7 @@ cdef list _alike(object values):
 
 cdef int _stack(Lowering self, Draft* draft) except -1:
     # values, axis
-    return CHOSEN if are_tensors(draft.values[0], 1) else DECLINED
+    return CHOSEN if are_tensors(draft.values[0], 1) else NOT_LOWERED
 
 
 cdef int _unstack(Lowering self, Draft* draft) except -1:
@@ -162,13 +162,13 @@ cdef int _unstack(Lowering self, Draft* draft) except -1:
     cdef const Tensor* value = host_tensor(draft.values[0])
     cdef long long axis
     if draft.values[1] != Py_None:
-        return CHOSEN if Py_TYPE(<object>draft.values[1]) == &PyLong_Type else DECLINED
+        return CHOSEN if Py_TYPE(<object>draft.values[1]) == &PyLong_Type else NOT_LOWERED
     if value == NULL or not is_int32(draft.values[2], &axis):
-        return DECLINED
+        return NOT_LOWERED
     if axis < 0:
         axis += rank_of(value)
     if not 0 <= axis < rank_of(value):
-        return DECLINED
+        return NOT_LOWERED
     draft.values[1] = keep(draft, size_of(value, <int>axis))
     return CHOSEN
 
@@ -180,10 +180,10 @@ cdef int _split(Lowering self, Draft* draft) except -1:
         return CHOSEN
     sizes = <object>draft.values[1]
     if draft.values[3] != Py_None or not sizes or static_shape(sizes) is None:
-        return DECLINED
+        return NOT_LOWERED
     sizes = constant(sizes, DT_INT32)
     if sizes is None:
-        return DECLINED
+        return NOT_LOWERED
     draft.values[3] = keep(draft, len(<object>draft.values[1]))
     draft.values[1] = keep(draft, sizes)
     draft.site = 1
@@ -193,8 +193,8 @@ cdef int _split(Lowering self, Draft* draft) except -1:
 cdef int _pad(Lowering self, Draft* draft) except -1:
     # tensor, paddings, mode, constant_values
     if Py_TYPE(<object>draft.values[3]) != &PyLong_Type or <object>draft.values[3] != 0:
-        return DECLINED
-    return CHOSEN if <object>draft.values[2] == "CONSTANT" else DECLINED
+        return NOT_LOWERED
+    return CHOSEN if <object>draft.values[2] == "CONSTANT" else NOT_LOWERED
 
 
 register("squeeze", _squeeze)

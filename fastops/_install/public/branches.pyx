@@ -13,7 +13,7 @@ from fastops._core.conversion cimport is_list
 from fastops._core.tensors cimport host_tensor, ints_of, rank_of, truth_of
 from fastops._cpp.declarations cimport Sizes
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, Py_False, Py_None, Py_True
-from fastops._install.public.lowering cimport CALLING, DECLINED, Draft, Lowering, register
+from fastops._install.public.lowering cimport CALLING, Draft, Lowering, NOT_LOWERED, register
 from fastops._situation cimport IN_ORDER, missing
 from fastops._tf.tensor cimport Tensor
 
@@ -38,9 +38,9 @@ cdef int _cond(Lowering self, Draft* draft) except -1:
         or not PyCallable_Check(<object>draft.values[1])
         or not PyCallable_Check(<object>draft.values[2])
     ):
-        return DECLINED
+        return NOT_LOWERED
     if not truth and draft.values[0] != Py_False and not _decides(draft.values[0], &truth):
-        return DECLINED
+        return NOT_LOWERED
     return _calling(draft, draft.values[1 if truth else 2], 0)
 
 
@@ -57,22 +57,22 @@ cdef int _case(Lowering self, Draft* draft) except -1:
         or not PyCallable_Check(<object>draft.values[1])
         or missing(IN_ORDER)
     ):
-        return DECLINED
+        return NOT_LOWERED
     size = len(<object>draft.values[0])
     for i in range(size):
         pair = PySequence_Fast_ITEMS(draft.values[0])[i]
         if not PyTuple_CheckExact(<object>pair) or PyTuple_GET_SIZE(<object>pair) != 2:
-            return DECLINED
+            return NOT_LOWERED
         if not _decides(PyTuple_GET_ITEM(<object>pair, 0), &truth):
-            return DECLINED
+            return NOT_LOWERED
         if not PyCallable_Check(<object>PyTuple_GET_ITEM(<object>pair, 1)):
-            return DECLINED
+            return NOT_LOWERED
         if chosen == NULL:
             levels += 1
             if truth:
                 chosen = PyTuple_GET_ITEM(<object>pair, 1)
     if size == 0:
-        return DECLINED
+        return NOT_LOWERED
     # TensorFlow nests one `tf.cond` for each pair, and each level unpacks a list of one element.
     return _calling(
         draft,
@@ -94,14 +94,14 @@ cdef int _switch_case(Lowering self, Draft* draft) except -1:
         or not is_list(draft.values[1])
         or missing(IN_ORDER)
     ):
-        return DECLINED
+        return NOT_LOWERED
     functions = PySequence_Fast_ITEMS(draft.values[1])
     size = len(<object>draft.values[1])
     for i in range(size):
         if not PyCallable_Check(<object>functions[i]):
-            return DECLINED
+            return NOT_LOWERED
     if size == 0:
-        return DECLINED
+        return NOT_LOWERED
     if 0 <= branch[0] < size:
         return _calling(draft, functions[branch[0]], 0)
     if draft.values[2] == Py_None:

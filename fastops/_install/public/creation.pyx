@@ -24,9 +24,9 @@ from fastops._install.public.arguments cimport (
 )
 from fastops._install.public.lowering cimport (
     CHOSEN,
-    DECLINED,
     Draft,
     Lowering,
+    NOT_LOWERED,
     done,
     failed,
     is_number,
@@ -63,13 +63,13 @@ cdef int _convert(Lowering self, Draft* draft) except -1:
     cdef PyObject* value = draft.values[0]
     if not IsEagerTensor(value):
         if draft.values[2] != Py_None:
-            return DECLINED
+            return NOT_LOWERED
         if not is_number(value) and not is_numpy(value):
             if not is_list(value) and not PyUnicode_CheckExact(<object>value):
-                return DECLINED
+                return NOT_LOWERED
             # Users may have registered conversion functions for lists and strings.
             if not converts_as_ever(value):
-                return DECLINED
+                return NOT_LOWERED
     return _made_of_value(draft, is_list(value))
 
 
@@ -81,16 +81,16 @@ cdef int _made_of_value(Draft* draft, bint packs) except -1:
         if type(to) is not _DType:
             to = _dtypes.as_dtype(to)
         if to._type_enum >= DTYPES:
-            return DECLINED
+            return NOT_LOWERED
         dtype = <DataType><int>to._type_enum
     if IsEagerTensor(draft.values[0]):
         if dtype == DT_INVALID or dtype == handle_dtype(draft.values[0]):
             return done(draft, <object>draft.values[0])
-        return DECLINED
+        return NOT_LOWERED
     tensor = pack_list(<object>draft.values[0], dtype) if packs else None
     if tensor is None:
         tensor = constant(<object>draft.values[0], dtype)
-    return DECLINED if tensor is None else done(draft, tensor)
+    return NOT_LOWERED if tensor is None else done(draft, tensor)
 
 
 cdef int _cast(Lowering self, Draft* draft) except -1:
@@ -98,17 +98,17 @@ cdef int _cast(Lowering self, Draft* draft) except -1:
     cdef unsigned long long dtype
     if not is_tensor(draft.values[0]):
         if not is_number(draft.values[0]) and not is_numpy(draft.values[0]):
-            return DECLINED
+            return NOT_LOWERED
         x = constant(<object>draft.values[0], DT_INVALID)
         if x is None:
-            return DECLINED
+            return NOT_LOWERED
         draft.values[0] = keep(draft, x)
     dtype = tensor_dtype(draft.values[0])
     to = base_dtype(<object>draft.values[1])
     if <int>to._type_enum == <int>dtype:
         return done(draft, <object>draft.values[0])
     if ((<unsigned long long>1) << dtype) & COMPLEX and to.is_floating:
-        return DECLINED  # TensorFlow warns that the imaginary part is lost
+        return NOT_LOWERED  # TensorFlow warns that the imaginary part is lost
     draft.values[1] = keep(draft, to)
     return CHOSEN
 
@@ -129,14 +129,14 @@ cdef int _filled(Lowering self, Draft* draft, object number, bint zeros) except 
     to = base_dtype(<object>draft.values[1])
     dtype = <int>to._type_enum
     if dims is None or not may_run(self):
-        return DECLINED
+        return NOT_LOWERED
     if to is _bool_dtype:
         number = bool(number)
     elif not ((<unsigned long long>1) << dtype) & NUMERIC:
-        return DECLINED
+        return NOT_LOWERED
     value = constant(number, <DataType><int>dtype)
     if value is None:
-        return DECLINED
+        return NOT_LOWERED
     result = op_at(self, 0)(dims=dims, value=value)
     if zeros:
         result._is_zeros_tensor = True  # TensorFlow's gradient code recognizes zeros by it
@@ -145,8 +145,8 @@ cdef int _filled(Lowering self, Draft* draft, object number, bint zeros) except 
 
 cdef int _zeros_like(Lowering self, Draft* draft) except -1:
     # input, dtype
-    if _like(self, draft) == DECLINED or not may_run(self):
-        return DECLINED
+    if _like(self, draft) == NOT_LOWERED or not may_run(self):
+        return NOT_LOWERED
     result = op_at(self, 0)(x=<object>draft.values[0])
     result._is_zeros_tensor = True
     return done(draft, result)
@@ -157,7 +157,7 @@ cdef int _like(Lowering self, Draft* draft) except -1:
     if draft.values[1] != Py_None:
         to = <object>draft.values[1]
         if type(to) is not _DType or to._type_enum != tensor_dtype(draft.values[0]):
-            return DECLINED
+            return NOT_LOWERED
     return self.choose(draft)
 
 
@@ -169,7 +169,7 @@ cdef int _range(Lowering self, Draft* draft) except -1:
         draft.values[0] = <PyObject*>_ZERO
     for i in range(3):
         if not is_int32(draft.values[<int>i], &number):
-            return DECLINED
+            return NOT_LOWERED
     return CHOSEN
 
 
@@ -180,13 +180,13 @@ cdef int _one_hot(Lowering self, Draft* draft) except -1:
     if draft.values[5] != Py_None:
         to = <object>draft.values[5]
         if type(to) is not _DType:
-            return DECLINED
+            return NOT_LOWERED
     dtype = <int>to._type_enum
     if dtype >= DTYPES or not ((<unsigned long long>1) << dtype) & NUMERIC:
-        return DECLINED
+        return NOT_LOWERED
     one, zero = constant(1, <DataType><int>dtype), constant(0, <DataType><int>dtype)
     if one is None or zero is None:
-        return DECLINED
+        return NOT_LOWERED
     draft.values[2] = keep(draft, one)
     draft.values[3] = keep(draft, zero)
     return CHOSEN
@@ -194,7 +194,7 @@ cdef int _one_hot(Lowering self, Draft* draft) except -1:
 
 cdef int _stop_gradient(Lowering self, Draft* draft) except -1:
     # input
-    return DECLINED if recording() else self.choose(draft)
+    return NOT_LOWERED if recording() else self.choose(draft)
 
 
 cdef bint _may_draw(Lowering self, tuple shape) except -1:
@@ -228,13 +228,13 @@ cdef int _random_normal(Lowering self, Draft* draft) except -1:
     shape = static_shape(<object>draft.values[0])
     to = <object>draft.values[3]
     if type(to) is not _DType or not _may_draw(self, shape):
-        return DECLINED
+        return NOT_LOWERED
     dtype = <DataType><int>to._type_enum
     mean = constant(<object>draft.values[1], dtype)
     stddev = constant(<object>draft.values[2], dtype)
     shape = constant(shape, DT_INT32)
     if mean is None or stddev is None or shape is None:
-        return DECLINED
+        return NOT_LOWERED
     seed, seed2 = _seeds()
     try:
         drawn = op_at(self, 0)(shape=shape, dtype=to, seed=seed, seed2=seed2)
@@ -250,11 +250,11 @@ cdef int _random_uniform(Lowering self, Draft* draft) except -1:
     to = <object>draft.values[3]
     low, high = <object>draft.values[1], <object>draft.values[2]
     if type(to) is not _DType or not _may_draw(self, shape):
-        return DECLINED
+        return NOT_LOWERED
     dtype = <DataType><int>to._type_enum
     shape = constant(shape, DT_INT32)
     if shape is None:
-        return DECLINED
+        return NOT_LOWERED
     if to is _float32_dtype and type(low) is int and low == 0 and high is None:
         seed, seed2 = _seeds()
         try:
@@ -262,14 +262,14 @@ cdef int _random_uniform(Lowering self, Draft* draft) except -1:
         except Exception as error:
             return failed(draft, error)
     if to is not _int32_dtype and to is not _int64_dtype:
-        return DECLINED
+        return NOT_LOWERED
     if not unseeded() and not (is_number(<PyObject*>low) and is_number(<PyObject*>high)):
-        return DECLINED
+        return NOT_LOWERED
     if not unseeded() and not low < high:
-        return DECLINED  # TensorFlow raises an error
+        return NOT_LOWERED  # TensorFlow raises an error
     low, high = constant(low, dtype), constant(high, dtype)
     if low is None or high is None:
-        return DECLINED
+        return NOT_LOWERED
     seed, seed2 = _seeds()
     try:
         return done(

@@ -14,9 +14,9 @@ from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport MAX_RANK, is_int32
 from fastops._install.public.lowering cimport (
     CHOSEN,
-    DECLINED,
     Draft,
     Lowering,
+    NOT_LOWERED,
     done,
     keep,
     may_run,
@@ -45,7 +45,7 @@ cdef int _gather(Lowering self, Draft* draft) except -1:
     if draft.values[3] == Py_None:
         draft.values[3] = draft.values[4]
     if not is_int32(draft.values[3], &axis):
-        return DECLINED
+        return NOT_LOWERED
     draft.site = 1 if axis == 0 else 0  # the first axis has no batches
     return CHOSEN
 
@@ -53,15 +53,15 @@ cdef int _gather(Lowering self, Draft* draft) except -1:
 cdef int _gather_nd(Lowering self, Draft* draft) except -1:
     # params, indices, batch_dims, name, bad_indices_policy
     if <object>draft.values[2] != 0 or type(<object>draft.values[4]) is not str:
-        return DECLINED
-    return CHOSEN if <object>draft.values[4] == "" else DECLINED
+        return NOT_LOWERED
+    return CHOSEN if <object>draft.values[4] == "" else NOT_LOWERED
 
 
 cdef int _boolean_mask(Lowering self, Draft* draft) except -1:
     # tensor, mask, axis
     cdef long long axis = 0
     if draft.values[2] != Py_None and not is_int32(draft.values[2], &axis):
-        return DECLINED
+        return NOT_LOWERED
     return _masked(self, 0, draft, <object>draft.values[0], <object>draft.values[1], axis)
 
 
@@ -73,13 +73,13 @@ cdef int _masked(Lowering self, Py_ssize_t first, Draft* draft, object tensor, o
     cdef long long size = 1
     cdef int i, rank
     if value == NULL or chosen == NULL or dtype_of(chosen) != DT_BOOL or not may_run(self):
-        return DECLINED
+        return NOT_LOWERED
     rank = rank_of(chosen)
     if rank == 0 or axis < 0 or axis + rank > rank_of(value):
-        return DECLINED
+        return NOT_LOWERED
     for i in range(rank):
         if size_of(chosen, i) != size_of(value, <int>axis + i):
-            return DECLINED
+            return NOT_LOWERED
         size *= size_of(chosen, i)
     sizes = [size_of(value, i) for i in range(rank_of(value))]
     sizes[axis:axis + rank] = [size]
@@ -121,14 +121,14 @@ cdef int _getitem(Lowering self, Draft* draft) except -1:
     cdef int ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0
     cdef int dtype = DT_INVALID
     if _tf_ops._numpy_style_slicing:
-        return DECLINED
+        return NOT_LOWERED
     spec = <object>draft.values[1]
     if type(spec) is not tuple and type(spec) is not list:
         if IsEagerTensor(draft.values[1]) and tensor_dtype(draft.values[1]) == DT_BOOL:
             return _masked(self, 1, draft, <object>draft.values[0], spec, 0)
         spec = (spec,)
     if not 0 < len(spec) <= MAX_RANK:
-        return DECLINED
+        return NOT_LOWERED
     begins, ends, strides = [], [], []
     for i, item in enumerate(spec):
         start, stop, step = 0, 0, 1
@@ -150,7 +150,7 @@ cdef int _getitem(Lowering self, Draft* draft) except -1:
         else:
             start = _index(item, &dtype)
             if not is_int32(<PyObject*>start, &number):
-                return DECLINED
+                return NOT_LOWERED
             stop = number + 1
             shrink_axis_mask |= 1 << i
         begins.append(start)
@@ -159,7 +159,7 @@ cdef int _getitem(Lowering self, Draft* draft) except -1:
     for part in (begins, ends, strides):
         for start in part:
             if not is_int32(<PyObject*>start, &number):
-                return DECLINED
+                return NOT_LOWERED
     draft.values[3] = keep(draft, begins)
     draft.values[4] = keep(draft, ends)
     draft.values[5] = keep(draft, strides)

@@ -13,11 +13,11 @@ cdef enum:
     MAX_KEPT = 8
 
 cdef enum:  # outcomes of a lowering
-    DECLINED  # fall back to TensorFlow
-    CHOSEN    # run the op of `site` with `values`
-    DONE      # `result` is the result
-    CALLING   # calling `result` without arguments gives the result
-    RAISING   # `result` is the exception that the user gets
+    NOT_LOWERED  # fall back to TensorFlow
+    CHOSEN       # run the op of `site` with `values`
+    DONE         # `result` is the result
+    CALLING      # calling `result` without arguments gives the result
+    RAISING      # `result` is the exception that the user gets
 
 # A call while it is lowered.
 cdef struct Draft:

@@ -350,7 +350,7 @@ cdef class Lowering(Replacement):
             if site.dtypes == 0 or site.dtypes & dtype:
                 draft.site = i
                 return CHOSEN
-        return DECLINED
+        return NOT_LOWERED
 
 
 cdef inline PyObject* call_beyond(object beyond, PyObject* const* args, size_t nargsf,
@@ -395,13 +395,13 @@ cdef PyObject* _function(PyObject* callable, PyObject* const* args, size_t nargs
     try:
         try:
             if not self.fits(&draft) or not promotes_no_dtypes():
-                outcome = DECLINED
+                outcome = NOT_LOWERED
             elif self.lowering == NULL:
                 outcome = self.choose(&draft)
             else:
                 outcome = self.lowering(self, &draft)
         except Exception:  # TensorFlow will raise the error
-            outcome = DECLINED
+            outcome = NOT_LOWERED
         if outcome == DONE:
             return draft.result
         if outcome == CALLING:

@@ -24,9 +24,9 @@ from fastops._install.public.arguments cimport (
 )
 from fastops._install.public.lowering cimport (
     CHOSEN,
-    DECLINED,
     Draft,
     Lowering,
+    NOT_LOWERED,
     Site,
     done,
     is_tensor,
@@ -48,7 +48,7 @@ cdef list _UPWARDS = [tuple(range(rank)) for rank in range(MAX_RANK + 1)]
 
 cdef int _add_n(Lowering self, Draft* draft) except -1:
     # inputs
-    return CHOSEN if are_tensors(draft.values[0], 2) else DECLINED
+    return CHOSEN if are_tensors(draft.values[0], 2) else NOT_LOWERED
 
 
 cdef int _round(Lowering self, Draft* draft) except -1:
@@ -70,19 +70,19 @@ cdef int _clip(Lowering self, Draft* draft) except -1:
     # The shapes are compared on the host only. A tensor elsewhere would be declined after the ops
     # have run, and TensorFlow would run them again.
     if not may_run(self) or host_tensor(draft.values[0]) == NULL:
-        return DECLINED
+        return NOT_LOWERED
     tensor = <object>draft.values[0]
     low = op_at(self, 0)(x=tensor, y=<object>draft.values[2])
     if not _same_shape(tensor, low):
-        return DECLINED
+        return NOT_LOWERED
     high = op_at(self, 1)(x=low, y=<object>draft.values[1])
-    return done(draft, high) if _same_shape(tensor, high) else DECLINED
+    return done(draft, high) if _same_shape(tensor, high) else NOT_LOWERED
 
 
 cdef int _logical_xor(Lowering self, Draft* draft) except -1:
     # x, y
     if not may_run(self):
-        return DECLINED
+        return NOT_LOWERED
     x, y = <object>draft.values[0], <object>draft.values[1]
     either = op_at(self, 0)(x=x, y=y)
     both = op_at(self, 1)(x=x, y=y)
@@ -100,7 +100,7 @@ cdef int _where(Lowering self, Draft* draft) except -1:
             draft.site = 2
         return CHOSEN
     if values[1] != values[2] or not IsEagerTensor(values[0]):
-        return DECLINED
+        return NOT_LOWERED
     draft.site = 1
     return CHOSEN
 
@@ -129,17 +129,17 @@ cdef int _matmul(Lowering self, Draft* draft) except -1:
     cdef int rank_a = tensor_rank(values[0]), rank_b = tensor_rank(values[1])
     cdef int i
     if dtype != tensor_dtype(values[1]) or rank_a < 0 or rank_b < 0:
-        return DECLINED
+        return NOT_LOWERED
     if values[6] == Py_True or values[7] == Py_True:
-        return DECLINED
+        return NOT_LOWERED
     for i in range(2, 4):
         if values[2 + i] == Py_True:
             if values[i] == Py_True:
-                return DECLINED
+                return NOT_LOWERED
             values[i] = Py_True
         # For complex numbers, transpose and adjoint differ: adjoint also conjugates.
         if values[i] == Py_True and ((<unsigned long long>1) << dtype) & COMPLEX:
-            return DECLINED
+            return NOT_LOWERED
     draft.site = 1 if rank_a > 2 or rank_b > 2 else 0
     return CHOSEN
 
@@ -150,10 +150,10 @@ cdef int _matmul_operator(Lowering self, Draft* draft) except -1:
     if is_numpy(draft.values[1]):
         y = constant(<object>draft.values[1], <DataType>tensor_dtype(draft.values[0]))
         if y is None:
-            return DECLINED
+            return NOT_LOWERED
         draft.values[1] = keep(draft, y)
     elif not is_tensor(draft.values[1]):
-        return DECLINED
+        return NOT_LOWERED
     for i in range(2, 8):
         draft.values[i] = Py_False
     return _matmul(self, draft)
@@ -165,7 +165,7 @@ cdef int _reduction(Lowering self, Draft* draft) except -1:
     if draft.values[1] == Py_None:
         rank = tensor_rank(draft.values[0])
         if not 0 <= rank <= MAX_RANK:
-            return DECLINED
+            return NOT_LOWERED
         draft.values[1] = PyList_GET_ITEM(_UPWARDS, rank)
     draft.site = 0
     return CHOSEN
@@ -177,7 +177,7 @@ cdef int _arg_reduction(Lowering self, Draft* draft) except -1:
     if draft.values[1] == Py_None:
         draft.values[1] = <PyObject*>_ZERO
     elif not is_int32(draft.values[1], &axis):
-        return DECLINED
+        return NOT_LOWERED
     return CHOSEN
 
 
@@ -187,8 +187,8 @@ cdef int _last_axis(Lowering self, Draft* draft) except -1:
     if draft.values[1] == Py_None:
         return CHOSEN
     if not is_int32(draft.values[1], &axis):
-        return DECLINED
-    return CHOSEN if axis == -1 or axis == tensor_rank(draft.values[0]) - 1 else DECLINED
+        return NOT_LOWERED
+    return CHOSEN if axis == -1 or axis == tensor_rank(draft.values[0]) - 1 else NOT_LOWERED
 
 
 cdef int _sparse_cross_entropy(Lowering self, Draft* draft) except -1:
@@ -201,7 +201,7 @@ cdef int _sparse_cross_entropy(Lowering self, Draft* draft) except -1:
         or dtype_of(logits) != DT_FLOAT and dtype_of(logits) != DT_DOUBLE
         or _deterministic() or not may_run(self)
     ):
-        return DECLINED
+        return NOT_LOWERED
     made = op_at(self, 0)(features=<object>draft.values[1], labels=<object>draft.values[0])
     return done(draft, made[0])  # the second output is for the gradient
 
