@@ -1,6 +1,8 @@
 # distutils: language = c++
 """Gradients of softmax and losses, and of the ops of layers: products, convolutions, pools."""
 
+from cpython.object cimport PyObject
+
 from fastops._autodiff.backward_op cimport (
     BackwardOp,
     attr_of,
@@ -18,6 +20,7 @@ from fastops._autodiff.shapes cimport conj, shape_of, unbroadcast_batches
 from fastops._call_site cimport CallSite
 from fastops._core.declined cimport DECLINED
 from fastops._core.tensors cimport dtype_of, rank_of
+from fastops._specialize.cache cimport Cache
 from fastops._specialize.policy cimport MAX_EQUATIONS
 from fastops._tf.tensor cimport Tensor
 
@@ -148,7 +151,7 @@ cdef object _batch_matmul(BackwardOp* op):
     return unbroadcast_batches(op, x, y, x_grad, y_grad)
 
 
-cdef dict _equations = {}  # by equation, those of both gradients; None if they need more ops
+cdef Cache _equations = Cache(MAX_EQUATIONS)  # by equation: the result of `_equations_of`
 
 
 cdef object _equations_of(object equation):
@@ -156,23 +159,22 @@ cdef object _equations_of(object equation):
 
     None if a gradient is not the product of the output's gradient and the other input.
     """
-    if equation not in _equations:
-        if len(_equations) >= MAX_EQUATIONS:
-            _equations.clear()
-        text = equation.decode() if isinstance(equation, bytes) else equation
-        inputs, _, output = text.partition("->")
-        x, comma, y = inputs.partition(",")
-        known = None
-        if (
-            comma
-            and "." not in text
-            and "," not in y
-            and set(x) <= set(output + y)
-            and set(y) <= set(output + x)
-        ):
-            known = f"{output},{y}->{x}", f"{output},{x}->{y}"
-        _equations[equation] = known
-    return _equations[equation]
+    cdef PyObject* stored = _equations.find(equation)
+    if stored != NULL:
+        return <object>stored
+    text = equation.decode() if isinstance(equation, bytes) else equation
+    inputs, _, output = text.partition("->")
+    x, comma, y = inputs.partition(",")
+    known = None
+    if (
+        comma
+        and "." not in text
+        and "," not in y
+        and set(x) <= set(output + y)
+        and set(y) <= set(output + x)
+    ):
+        known = f"{output},{y}->{x}", f"{output},{x}->{y}"
+    return _equations.put(equation, known)
 
 
 cdef object _einsum(BackwardOp* op):

@@ -20,6 +20,7 @@ from fastops._core.tables import index
 from fastops._install.public.functions import FUNCTIONS
 from fastops._install.replay.functions import FUNCTIONS as REPLAYED
 from fastops._install.target import gen_module, resolve
+from fastops._specialize.policy import MAX_READ_DEPTH
 
 _FORBIDDEN = frozenset(
     [
@@ -109,7 +110,6 @@ _CHANGING = frozenset(
 
 _VALUES = (bool, int, float, str, type(None), tf.DType, tf.TensorShape, tf.__internal__.EagerTensor)
 _INPLACE = 13  # BINARY_OP with an argument from this one on assigns
-_DEPTH = 4
 _GLANCES = 2  # a function is read in its second call: many run once
 
 _pure: dict[int, object] = {}
@@ -194,7 +194,7 @@ class _Reader:
         self._assigns = False
         self._seen = set()
 
-    def read(self, function, depth=_DEPTH):
+    def read(self, function, depth=MAX_READ_DEPTH):
         if type(function) is not types.FunctionType or depth == 0:
             raise _UnknownError
         if sys.version_info >= (3, 14):  # its bytecode has not been reviewed

@@ -5,8 +5,7 @@ import functools
 import tensorflow as tf
 
 from fastops._backend import below, state
-
-_DEPTH = 4
+from fastops._specialize.policy import MAX_HELD_DEPTH
 
 
 class Pure:
@@ -98,7 +97,7 @@ def _variables(function):
         for part in parts:
             look(part, depth - 1)
 
-    look(function, _DEPTH)
+    look(function, MAX_HELD_DEPTH)
     return variables.values()
 
 

@@ -19,7 +19,7 @@ from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._situation cimport IN_ORDER, NO_PROMOTION, NO_TAPE, ONLY_HOST, missing
 from fastops._specialize.learned cimport Learned, LearnedByKind
-from fastops._specialize.policy cimport MAX_VARIABLE_KINDS
+from fastops._specialize.policy cimport MAX_VARIABLE_KINDS, MIN_ALIKE_VARIABLES
 from fastops._specialize.states cimport ACTIVE
 from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
 
@@ -63,7 +63,9 @@ cdef object _create_default = _variables.default_variable_creator_v2
 cdef frozenset _PLAIN = frozenset([bool, int, float, complex, str, bytes])
 
 # The `VariableTemplate` of each kind, once two variables have the same.
-cdef LearnedByKind _templates = LearnedByKind("tf.Variable", MAX_VARIABLE_KINDS, needed=2)
+cdef LearnedByKind _templates = LearnedByKind(
+    "tf.Variable", MAX_VARIABLE_KINDS, needed=MIN_ALIKE_VARIABLES
+)
 
 
 def describe():

@@ -28,7 +28,7 @@ from fastops._cpp.tensors cimport CopyOf, SameBytes
 from fastops._dispatch cimport Op, runtime
 from fastops._plans.plan cimport Plan
 from fastops._specialize.policy cimport (
-    Account, Estimate, LONG_RUN_NS, MAX_MAPPED_NS, MAX_MAPPED_ROW_NS, now,
+    Account, Estimate, LONG_RUN_NS, MAX_MAPPED_NS, MAX_MAPPED_ROW_NS, MAX_MAPPED_TRIALS, now,
 )
 from fastops._tf.tensor cimport Tensor
 
@@ -44,7 +44,6 @@ cdef tuple _KEYWORDS = tuple(
 )
 cdef Op _get_next = Op("IteratorGetNext")
 cdef Estimate _making = Estimate("plan of a function that a dataset maps", 10e6)
-cdef int _TRIALS = 4  # runs after which it is known how long the functions take
 
 
 @cython.final
@@ -176,11 +175,11 @@ cdef int _note_time(MappedStage stage, int64_t ns, bint planned) except -1:
         stage.account.charge(ns)
         if stage.of_rows:
             return 0
-    if stage.num_runs >= _TRIALS:
+    if stage.num_runs >= MAX_MAPPED_TRIALS:
         return 0
     stage.num_runs += 1
     stage.in_time |= ns <= (MAX_MAPPED_ROW_NS if stage.of_rows else MAX_MAPPED_NS)
-    stage.declined |= stage.num_runs == _TRIALS and not stage.in_time
+    stage.declined |= stage.num_runs == MAX_MAPPED_TRIALS and not stage.in_time
     return 0
 
 

@@ -27,10 +27,15 @@ cpdef enum:
     MAX_FUNCTION_OPS = 512             # of one call of a function
     MAX_OBJECT_OPS = 32768             # of one call of an object's method
     MAX_UNSHARED_OPS = 256             # with more ops, steps of simple ops share kernels
-    MAX_VALUE_BYTES = 65536            # of one constant, or of one value that is compared
+    MAX_VALUE_BYTES = 65536            # of one value that is compared, or of one constant result
+    MAX_CONSTANT_BYTES = 1048576       # of one constant that is an input of an op
     MAX_GUARDED_PLACES = 50000         # places of one object that are compared
     MAX_SHARED_PARTS = 256             # objects in one object that shares recordings
     MAX_CALL_DEPTH = 3                 # calls below a function in which names are compared
+    MAX_PLAIN_DEPTH = 8                # of nested values that code of users reads
+    MAX_READ_DEPTH = 4                 # calls below a function of users whose code is read
+    MAX_HELD_DEPTH = 4                 # of nested values in which a function has its variables
+    MAX_NESTING = 64                   # of structures that are flattened and packed
     MAX_COUNTED_TRACES = 32            # of the newest traces of a function: their nodes are counted
     MAX_BATCH_BYTES = 1048576          # of one batch of arrays; tf.data is faster for larger ones
     MAX_BLOCK_BYTES = 1048576          # of the batches that are cut at once
@@ -41,15 +46,19 @@ cpdef enum:
     MAX_MAPPED_NS = 100000             # of the functions that are mapped over one element
     MAX_MAPPED_ROW_NS = 4000           # of the functions that are mapped over one of its rows
     MAX_HELD_BYTES = 67108864          # of arrays that are put in order when a graph iterates
+    # When to use what was learned.
+    MIN_ALIKE_VARIABLES = 2            # of one kind, before they are the template of the others
     # When to give up.
     MAX_FUNCTION_FAILURES = 8          # failed recordings of one function
     MAX_OBJECT_FAILURES = 4            # failed recordings of one object
-    MAX_SIGNATURE_FAILURES = 2         # failed recordings of one signature
+    MAX_FUNCTION_CASE_FAILURES = 1     # failed recordings of one signature of a function
+    MAX_OBJECT_CASE_FAILURES = 2       # failed recordings of one signature of an object
     MAX_REFUSED_OBJECTS = 8            # objects of one class that were given up
     MAX_STATE_CHANGES = 16             # of one object, without a usable recording in between
     MAX_GUARD_MISSES = 8               # in a row, after which the recordings are dropped
     MAX_KERNEL_SEARCHES = 4            # runs of one recording that look for its kernels
     MAX_DOUBLINGS = 20                 # of a bar, by recordings or plans that were of no use
+    MAX_MAPPED_TRIALS = 4              # runs of mapped functions that show whether these are slow
     MAX_WAIT = 4                       # times the bar; then the calls inside get accounts, too
     # How much profiles and verification keep and show.
     MAX_PROFILED_TIMES = 200000        # times of calls of one function in a profile

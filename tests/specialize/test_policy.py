@@ -28,7 +28,10 @@ def test_each_limit_says_what_it_bounds():
     assert len(found) > 30
 
 
-LIMIT = re.compile(r"^ *(?:cdef \w+ |#define )?_?((?:MAX|MOST|ENOUGH)_\w+) = \d", re.MULTILINE)
+LIMIT = re.compile(
+    r"^ *(?:cdef \w+ |#define )?_?((?:MAX|MIN|MOST|ENOUGH)_\w+|\w*(?:DEPTH|TRIALS)) = \d",
+    re.MULTILINE,
+)
 
 LAYOUT = {"MAX_KEPT", "MAX_PARAMS", "MAX_RANK"}
 """Sizes of arrays in C: they bound no knowledge."""
@@ -53,6 +56,15 @@ def test_no_limit_stands_outside_of_the_policy():
             elsewhere.append(f"{place}: {', '.join(sorted(names))}")
     assert not elsewhere, "\n".join(elsewhere)
     assert seen > 30
+
+
+def test_budgets_of_failures_are_in_the_policy():
+    package = Path(fastops.__file__).parent
+    made = re.compile(r"\b(?:Specialization|Budget|Cache|LearnedByKind)\(([^)]*)\)")
+    for path in package.rglob("*.py*"):
+        if path.suffix in (".py", ".pyx"):
+            for given in made.findall(path.read_text()):
+                assert not re.search(r"(?:^|[,=])\s*\d+\s*(?:,|$)", given), f"{path}: {given}"
 
 
 def account(*times):

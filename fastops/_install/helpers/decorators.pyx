@@ -11,6 +11,7 @@ from cpython.object cimport PyObject
 from fastops._core.declined cimport DECLINED
 from fastops._cpp.python cimport Py_None
 from fastops._install.answer cimport MAX_PARAMS, Answer, register
+from fastops._specialize.cache cimport Cache
 from fastops._specialize.policy cimport MAX_DECORATED
 
 import inspect
@@ -32,7 +33,9 @@ cdef object _frame = sys._getframe
 cdef object _getfullargspec = tf_inspect._getfullargspec
 cdef object _FullArgSpec = inspect.FullArgSpec
 cdef frozenset _PLAIN = frozenset((type(None), bool, int, float, str, bytes, type, DType))
-cdef dict _signatures = {}  # by identity of code, bound or not: result of `_made_of`, signature
+
+# By the identity of the code, and whether it is bound: the result of `_made_of`, and the signature.
+cdef Cache _signatures = Cache(MAX_DECORATED)
 
 
 cdef bint _is_own(object function):
@@ -94,7 +97,8 @@ cdef bint _same(tuple left, tuple right):
 cdef object _signature_of(object target):
     """Return the signature of a function or method, like `inspect.signature`; or None."""
     cdef bint bound = type(target) is _MethodType
-    cdef tuple made_of, stored
+    cdef tuple made_of, known
+    cdef PyObject* stored
     function = target.__func__ if bound else target
     if type(function) is not _FunctionType:
         return None
@@ -102,13 +106,13 @@ cdef object _signature_of(object target):
     if made_of is None:
         return None
     key = id(made_of[0]), bound
-    stored = _signatures.get(key)
-    if stored is not None and _same(stored[0], made_of):
-        return stored[1]
+    stored = _signatures.find(key)
+    if stored != NULL:
+        known = <tuple>stored
+        if _same(known[0], made_of):
+            return known[1]
     signature = _signature(target)
-    if len(_signatures) >= MAX_DECORATED:
-        _signatures.clear()
-    _signatures[key] = made_of, signature
+    _signatures.replace(key, (made_of, signature))
     return signature
 
 

@@ -26,14 +26,12 @@ from fastops._install.helpers.classes cimport (
     TUPLE,
     structure_of,
 )
+from fastops._specialize.policy cimport MAX_NESTING
 
 import collections
 
 from tensorflow.python.util import nest_util as _nest_util
 
-
-cdef enum:
-    DEPTH = 64
 
 cdef object _defaultdict = collections.defaultdict
 cdef object _pack_in_python = _nest_util._tf_core_pack_sequence_as
@@ -248,9 +246,9 @@ cdef object _packed(PyObject* structure, object flat, bint expand):
     cdef list leaves = []
     if not PyList_CheckExact(flat) and not PyTuple_CheckExact(flat):
         return DECLINED
-    if not _flatten_into(leaves, structure, expand, DEPTH) or len(leaves) != len(flat):
+    if not _flatten_into(leaves, structure, expand, MAX_NESTING) or len(leaves) != len(flat):
         return DECLINED
-    return _pack(structure, flat, &at, expand, DEPTH)
+    return _pack(structure, flat, &at, expand, MAX_NESTING)
 
 
 cdef bint _flatten_up_to_into(list out, PyObject* shallow, PyObject* structure, bint expand,
@@ -293,12 +291,12 @@ cdef bint _flatten_up_to_into(list out, PyObject* shallow, PyObject* structure, 
 
 cdef list leaves_of(object structure, bint expand):
     cdef list leaves = []
-    return leaves if _flatten_into(leaves, <PyObject*>structure, expand, DEPTH) else None
+    return leaves if _flatten_into(leaves, <PyObject*>structure, expand, MAX_NESTING) else None
 
 
 cdef list leaves_with_paths(object structure, bint expand):
     cdef list paths = [], leaves = []
-    if not _paths_into(paths, leaves, <PyObject*>structure, (), expand, DEPTH):
+    if not _paths_into(paths, leaves, <PyObject*>structure, (), expand, MAX_NESTING):
         return None
     return list(zip(paths, leaves))
 
@@ -322,7 +320,7 @@ cdef object _flatten(Answer self, PyObject* const* args, Py_ssize_t n, PyObject*
     if not self.bind(args, n, keywords, values) or _flag(values[1]) < 0:
         return DECLINED
     out = []
-    return out if _flatten_into(out, values[0], _flag(values[1]), DEPTH) else DECLINED
+    return out if _flatten_into(out, values[0], _flag(values[1]), MAX_NESTING) else DECLINED
 
 
 cdef object _flatten_with_tuple_paths(Answer self, PyObject* const* args, Py_ssize_t n,
@@ -332,7 +330,7 @@ cdef object _flatten_with_tuple_paths(Answer self, PyObject* const* args, Py_ssi
     cdef list paths = [], leaves = []
     if not self.bind(args, n, keywords, values) or _flag(values[1]) < 0:
         return DECLINED
-    if not _paths_into(paths, leaves, values[0], (), _flag(values[1]), DEPTH):
+    if not _paths_into(paths, leaves, values[0], (), _flag(values[1]), MAX_NESTING):
         return DECLINED
     return list(zip(paths, leaves))
 
@@ -346,7 +344,7 @@ cdef object _flatten_with_joined_string_paths(Answer self, PyObject* const* args
         return DECLINED
     if not PyUnicode_CheckExact(<object>values[1]):
         return DECLINED
-    if not _paths_into(paths, leaves, values[0], (), _flag(values[2]), DEPTH):
+    if not _paths_into(paths, leaves, values[0], (), _flag(values[2]), MAX_NESTING):
         return DECLINED
     separator = <str><object>values[1]
     return [
@@ -360,7 +358,7 @@ cdef object _assert_same_structure(Answer self, PyObject* const* args, Py_ssize_
     cdef PyObject* values[MAX_PARAMS]
     if not self.bind(args, n, keywords, values) or _flag(values[2]) < 0 or _flag(values[3]) < 0:
         return DECLINED
-    if _same(values[0], values[1], _flag(values[2]), _flag(values[3]), DEPTH):
+    if _same(values[0], values[1], _flag(values[2]), _flag(values[3]), MAX_NESTING):
         return None
     return DECLINED
 
@@ -430,11 +428,11 @@ cdef object _map_structure(Answer self, PyObject* const* args, Py_ssize_t n, PyO
     if not callable(<object>args[0]):
         return DECLINED
     for i in range(2, n):
-        if not _same(args[1], args[i], check_types, expand, DEPTH):
+        if not _same(args[1], args[i], check_types, expand, MAX_NESTING):
             return DECLINED
     for i in range(1, n):
         column = []
-        if not _flatten_into(column, args[i], expand, DEPTH):
+        if not _flatten_into(column, args[i], expand, MAX_NESTING):
             return DECLINED
         columns.append(column)
     return _repack(args[1], _map(<object>args[0], columns), expand)
@@ -450,7 +448,7 @@ cdef object _map_structure_up_to(Answer self, PyObject* const* args, Py_ssize_t 
         return DECLINED
     for i in range(2, n):
         column = []
-        if not _flatten_up_to_into(column, args[0], args[i], expand, DEPTH):
+        if not _flatten_up_to_into(column, args[0], args[i], expand, MAX_NESTING):
             return DECLINED
         columns.append(column)
     return _repack(args[0], _map(<object>args[1], columns), expand)
@@ -479,11 +477,11 @@ cdef object _map_with_paths(PyObject* shallow, PyObject* function, PyObject* con
     cdef list column, paths = [], leaves = [], columns = [paths]
     if not _options(options, keywords, &check_types, &expand):
         return DECLINED
-    if not _paths_into(paths, leaves, shallow, (), expand, DEPTH):
+    if not _paths_into(paths, leaves, shallow, (), expand, MAX_NESTING):
         return DECLINED
     for i in range(n):
         column = []
-        if not _flatten_up_to_into(column, shallow, inputs[i], expand, DEPTH):
+        if not _flatten_up_to_into(column, shallow, inputs[i], expand, MAX_NESTING):
             return DECLINED
         columns.append(column)
     return _repack(shallow, _map(<object>function, columns), expand)
@@ -496,7 +494,7 @@ cdef object _flatten_up_to(Answer self, PyObject* const* args, Py_ssize_t n, PyO
     if not self.bind(args, n, keywords, values) or _flag(values[3]) < 0:
         return DECLINED
     out = []
-    if not _flatten_up_to_into(out, values[0], values[1], _flag(values[3]), DEPTH):
+    if not _flatten_up_to_into(out, values[0], values[1], _flag(values[3]), MAX_NESTING):
         return DECLINED
     return out
 

@@ -24,7 +24,12 @@ from fastops._situation cimport NO_PROMOTION, NO_STRATEGY, PLAIN, missing
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds
 from fastops._specialize.policy cimport (
-    Budget, Estimate, MAX_FUNCTION_FAILURES, MAX_FUNCTION_SIGNATURES, now,
+    Budget,
+    Estimate,
+    MAX_FUNCTION_CASE_FAILURES,
+    MAX_FUNCTION_FAILURES,
+    MAX_FUNCTION_SIGNATURES,
+    now,
 )
 from fastops._specialize.recording.record cimport Record
 from fastops._specialize.replay cimport Replay, are_leaves
@@ -145,7 +150,7 @@ cdef class Replayed(Replacement):
             key = PyBytes_FromStringAndSize(signature.data(), signature.size())
             stored = self.cases.find(key)
             if stored == NULL:
-                case = self.cases.put(key, Specialization(key, 1))
+                case = self.cases.put(key, Specialization(key, MAX_FUNCTION_CASE_FAILURES))
             else:
                 case = <Specialization>stored
             self.last = case

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
 from fastops._specialize.guards.watch cimport Globals, Watch
-from fastops._specialize.policy cimport Account, Estimate, MAX_SIGNATURE_FAILURES
+from fastops._specialize.policy cimport Account, Estimate, MAX_OBJECT_CASE_FAILURES
 from fastops._specialize.replay cimport Replay
 from fastops._specialize.specialization cimport Specialization
 
@@ -66,7 +66,7 @@ cdef class MethodCase(Specialization):
     """
 
     def __init__(self, key, scopes, Account account):
-        super().__init__(key, MAX_SIGNATURE_FAILURES, account)
+        super().__init__(key, MAX_OBJECT_CASE_FAILURES, account)
         self.scopes = scopes
         self.codes, self.functions, self.marks, self.warned = {}, {}, set(), []
 

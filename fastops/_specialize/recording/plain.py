@@ -21,6 +21,7 @@ from tensorflow.python.trackable import data_structures
 from fastops._core.reasons import RefusedError, advice
 from fastops._specialize.guards.names import upstream
 from fastops._specialize.libraries import computes, draws, is_of_keras, is_own
+from fastops._specialize.policy import MAX_PLAIN_DEPTH
 from fastops._specialize.signatures import COMPOSITES
 
 _NUMBERS = (bool, int, float, complex)
@@ -83,7 +84,6 @@ _LOOKUPS = frozenset(
 _CHANGING = frozenset({"time", "datetime", "os", "random", "secrets", "uuid", "socket"})
 MISSING = object()
 """Stands for a value that is plain, but not known."""
-_DEPTH = 8
 
 
 class UnprovenError(RefusedError):
@@ -206,7 +206,7 @@ class Judge:
     # Values
     # -----------------------------------------------------------------------------------------
 
-    def judge(self, value, title, named=True, depth=_DEPTH):
+    def judge(self, value, title, named=True, depth=MAX_PLAIN_DEPTH):
         """Tell whether a value is plain. Code may only read attributes of a value that is not.
 
         Raises

@@ -45,8 +45,14 @@ from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 from fastops._core.reasons import RefusedError
 from fastops._core.tensors import address_of, is_host_tensor, is_local_tensor, to_keep
 from fastops._dispatch import named
+from fastops._specialize.cache import Cache
 from fastops._specialize.native import prepare
-from fastops._specialize.policy import MAX_FUNCTION_OPS, MAX_STATIC_STEPS, MAX_VALUE_BYTES
+from fastops._specialize.policy import (
+    MAX_CONSTANT_BYTES,
+    MAX_FUNCTION_OPS,
+    MAX_STATIC_STEPS,
+    MAX_VALUE_BYTES,
+)
 from fastops._specialize.recording.known import SEEDS
 from fastops._specialize.recording.known import known as known_of
 from fastops._specialize.recording.recorder import Ran, Read
@@ -114,7 +120,7 @@ _OF_ATTRIBUTES = (*_OF_VALUES, EagerTensor)
 """Classes that the attributes of a tensor in a result may have."""
 
 
-_statics: dict = {}
+_statics = Cache(MAX_STATIC_STEPS)
 """Results of `has_static_shapes`, by everything that they depend on."""
 
 
@@ -507,7 +513,7 @@ class _Maker:
                 self.ran_on_tapes(event, known, record)
             return  # the outputs are constants
         for tensor, number in zip(event.inputs, known, strict=True):
-            if number is None and _size(tensor) > 16 * MAX_VALUE_BYTES:
+            if number is None and _size(tensor) > MAX_CONSTANT_BYTES:
                 raise NotReplayableError("large_constant")
         shapes = self.shapes if self.is_differentiable(known) else {}
         values = [
@@ -675,11 +681,10 @@ class _Maker:
                 for name, value in step.arguments.items()
             ),
         )
-        if key not in _statics:
-            if len(_statics) >= MAX_STATIC_STEPS:
-                _statics.clear()
-            _statics[key] = self.has_static_shapes(step)
-        return _statics[key]
+        static = _statics.get(key)
+        if static is None:
+            static = _statics.add(key, self.has_static_shapes(step))
+        return static
 
     def told(self, value):
         """Return a key for an input: dtype and shape; for a constant also its value."""
