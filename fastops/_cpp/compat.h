@@ -10,6 +10,7 @@
 #include <Python.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -30,8 +31,11 @@
 #include "tensorflow/core/common_runtime/eager/context.h"
 #include "tensorflow/core/common_runtime/eager/kernel_and_device.h"
 #include "tensorflow/core/common_runtime/eager/tensor_handle.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/lib/random/philox_random.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow/core/util/guarded_philox_random.h"
 #include "tensorflow/python/client/session_ref.h"
 #include "tensorflow/python/eager/pywrap_tfe.h"
 
@@ -68,8 +72,9 @@ bool OpDeterminismRequired();
 
 namespace fastops {
 
-// TensorFlow keeps the following members private, and its accessors block or lock. The standard
-// lets an explicit template instantiation name private members ([temp.explicit]/13).
+// TensorFlow keeps some members private, and its accessors block or lock. The standard lets an
+// explicit template instantiation name private members ([temp.explicit]/13). Headers declare these
+// members, so that the compiler checks them in each version, and they have no entry.
 template <typename Owner, typename Tag, auto Member>
 struct Expose {
   friend auto& Access(const Owner& owner, Tag) { return owner.*Member; }
@@ -195,6 +200,56 @@ inline tensorflow::Session* SessionOf(PyObject* session, PyObject* graph,
   }
   const auto* counter = dynamic_cast<const tensorflow::SessionRef*>(object->session->session);
   return counter == nullptr ? nullptr : Access(*counter, CountedSession()).get();
+}
+
+// The generator of random kernels: its lock, and its state. No generator is const.
+FASTOPS_EXPOSE(tensorflow::GuardedPhiloxRandom, GeneratorMutex, mu_);
+FASTOPS_EXPOSE(tensorflow::GuardedPhiloxRandom, GeneratorState, generator_);
+
+inline tensorflow::mutex& MutexOf(tensorflow::GuardedPhiloxRandom& guarded) {
+  return const_cast<tensorflow::mutex&>(Access(guarded, GeneratorMutex()));
+}
+
+inline tensorflow::random::PhiloxRandom& StateOf(tensorflow::GuardedPhiloxRandom& guarded) {
+  return const_cast<tensorflow::random::PhiloxRandom&>(Access(guarded, GeneratorState()));
+}
+
+// Source: tensorflow/core/kernels/random_op.cc
+// Name: PhiloxRandomOp, RandomUniformIntOp, RandomGammaOp
+// Source: tensorflow/core/kernels/random_shuffle_op.cc
+// Name: RandomShuffleOp
+// Source: tensorflow/core/kernels/multinomial_op.cc
+// Name: MultinomialOp
+// Checked: 2.19, 2.20, 2.21
+// The layout of a random kernel up to its generator. No object of this class is made. The kernel of
+// RandomPoissonV2 (RandomPoissonOp, random_poisson_op.cc) has not been read: `GeneratorOf` compares
+// the bytes of every kernel.
+class RandomKernel : public tensorflow::OpKernel {
+ public:
+  tensorflow::GuardedPhiloxRandom generator;
+};
+
+// Source: tensorflow/core/kernels/candidate_sampler_ops.cc
+// Name: BaseCandidateSamplerOp
+// Checked: 2.19, 2.20, 2.21
+// The same for a kernel that samples candidates.
+class SamplerKernel : public tensorflow::OpKernel {
+ public:
+  int32_t num_true;
+  int32_t num_sampled;
+  bool unique;
+  std::unique_ptr<char> sampler;
+  tensorflow::GuardedPhiloxRandom generator;
+};
+
+// Returns the generator of a random kernel with these seeds, which has not drawn yet. Returns null
+// if it is not where it should be.
+inline tensorflow::GuardedPhiloxRandom* GeneratorOf(tensorflow::OpKernel* kernel, bool sampler,
+                                                    int64_t seed, int64_t seed2) {
+  auto* guarded = sampler ? &static_cast<SamplerKernel*>(kernel)->generator
+                          : &static_cast<RandomKernel*>(kernel)->generator;
+  const tensorflow::random::PhiloxRandom expected(seed, seed2);
+  return std::memcmp(&StateOf(*guarded), &expected, sizeof(expected)) == 0 ? guarded : nullptr;
 }
 
 }  // namespace fastops

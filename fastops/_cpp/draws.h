@@ -5,7 +5,6 @@
 #include <Python.h>
 
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -13,60 +12,25 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "compat.h"
 #include "invariants.h"
 #include "kernel.h"
-#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/lib/random/philox_random.h"
 #include "tensorflow/core/util/guarded_philox_random.h"
 
 namespace fastops {
 
-// The members of GuardedPhiloxRandom, which are private.
-struct GuardedGenerator {
-  tensorflow::mutex mu;
-  tensorflow::random::PhiloxRandom generator;
-  bool initialized;
-};
-static_assert(sizeof(GuardedGenerator) == sizeof(tensorflow::GuardedPhiloxRandom));
-
-// Where a kernel has its generator. There are no objects of these classes: they have the members of
-// TensorFlow's kernels. Read in random_op.cc, random_shuffle_op.cc, multinomial_op.cc and
-// candidate_sampler_ops.cc of TensorFlow 2.19, 2.20 and 2.21.
-class RandomKernel : public tensorflow::OpKernel {
- public:
-  GuardedGenerator generator;
-};
-
-class SamplerKernel : public tensorflow::OpKernel {
- public:
-  int32_t num_true;
-  int32_t num_sampled;
-  bool unique;
-  std::unique_ptr<char> sampler;
-  GuardedGenerator generator;
-};
-
-// Returns the generator of a random kernel with these seeds, which has not drawn yet. Returns null
-// if it is not where it should be.
-inline GuardedGenerator* GeneratorOf(tensorflow::OpKernel* kernel, bool sampler, int64_t seed,
-                                     int64_t seed2) {
-  GuardedGenerator* guarded = sampler ? &static_cast<SamplerKernel*>(kernel)->generator
-                                      : &static_cast<RandomKernel*>(kernel)->generator;
-  const tensorflow::random::PhiloxRandom expected(seed, seed2);
-  return std::memcmp(&guarded->generator, &expected, sizeof(expected)) == 0 ? guarded : nullptr;
-}
-
 // The generator of a kernel in a plan, and the pair of seeds with which its sequence begins.
 struct DrawSequence {
-  GuardedGenerator* guarded;  // in the kernel
+  tensorflow::GuardedPhiloxRandom* guarded;  // in the kernel
   int64_t seed;
   int64_t seed2;
 
   // Another thread may run the kernel.
   void Begin() const {
-    tensorflow::mutex_lock lock(guarded->mu);
-    guarded->generator = tensorflow::random::PhiloxRandom(seed, seed2);
+    tensorflow::mutex_lock lock(MutexOf(*guarded));
+    StateOf(*guarded) = tensorflow::random::PhiloxRandom(seed, seed2);
   }
 };
 
@@ -88,9 +52,9 @@ class SeededKernel {
     made->kernel_ =
         PreparedKernel::Make(runtime, std::move(node), num_outputs, false, false, &status);
     if (made->kernel_ == nullptr) return nullptr;
-    GuardedGenerator* guarded = GeneratorOf(made->kernel_->kernel(), sampler, kSeed, kSeed2);
+    auto* guarded = GeneratorOf(made->kernel_->kernel(), sampler, kSeed, kSeed2);
     if (guarded == nullptr) return nullptr;
-    made->generator_ = &guarded->generator;
+    made->generator_ = &StateOf(*guarded);
     return made;
   }
 

@@ -23,16 +23,16 @@ cdef extern from "declarations.h" namespace "fastops":
         # Returns 0, 1 with a status, or -1 with a Python exception.
         int Run(int64_t, int64_t, const TensorValue*, PyObject**, Status*, Manner*) except +
 
-    cdef cppclass GuardedGenerator:
+    cdef cppclass GuardedPhiloxRandom "tensorflow::GuardedPhiloxRandom":
         pass
 
     cdef cppclass DrawSequence:
-        GuardedGenerator* guarded
+        GuardedPhiloxRandom* guarded
         int64_t seed
         int64_t seed2
         void Begin()
 
-    GuardedGenerator* GeneratorOf(OpKernel*, bool sampler, int64_t, int64_t)
+    GuardedPhiloxRandom* GeneratorOf(OpKernel*, bool sampler, int64_t, int64_t)
 
     const uint32_t UNDRAWN "fastops::SeedPairs::kNone"
     const uint32_t IN_TENSORFLOW "fastops::SeedPairs::kTensorFlow"

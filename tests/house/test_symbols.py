@@ -28,7 +28,7 @@ LIBRARY = "libtensorflow_cc.so.2"
 class Entry(NamedTuple):
     """A symbol or layout: the comment before it, and the code up to the next empty line."""
 
-    source: str
+    sources: list
     name: str
     checked: list
     code: str
@@ -39,21 +39,30 @@ class Entry(NamedTuple):
         return "".join(re.findall(r'"([^"]*)"', self.code))
 
 
+PLACE = r"// Source: (.+)\n// Name: (.+)\n"
 ENTRY = re.compile(
-    r"^// Source: (.+)\n// Name: (.+)\n// Checked: (.+)\n(?://.*\n)*((?:.+\n)+)", re.MULTILINE
+    rf"^((?:{PLACE.replace('(', '(?:')})+)// Checked: (.+)\n(?://.*\n)*((?:.+\n)+)", re.MULTILINE
 )
 
 
 def entries(text):
     """Return the entries of a header."""
-    return [
-        Entry(source, name, checked.split(", "), code)
-        for source, name, checked, code in ENTRY.findall(text)
-    ]
+    found = []
+    for where, checked, code in ENTRY.findall(text):
+        sources, names = zip(*re.findall(PLACE, where), strict=True)
+        found.append(Entry([*sources], ", ".join(names), checked.split(", "), code))
+    return found
 
 
 def without_comments(text):
     return re.sub(r"//.*", "", text)
+
+
+def layouts(code):
+    """Return the names of the classes with members that code declares."""
+    return re.findall(
+        r"^\s*(?:struct|class)(?: alignas\([^)]*\))? (\w+)[^;{]*\{(?!\})", code, re.MULTILINE
+    )
 
 
 TABLE = entries(SYMBOLS.read_text())
@@ -82,11 +91,21 @@ int* Get(int)
                    "3GetEi");
 
 int other;
+
+// Source: core/one.cc
+// Name: One
+// Source: core/two.cc
+// Name: Two, Three
+// Checked: 2.1
+struct Layout {
+};
 """
-    (entry,) = entries(text)
-    assert entry[:3] == ("core/some.cc", "Some::Get", ["2.1", "2.2"])
+    entry, layout = entries(text)
+    assert entry[:3] == (["core/some.cc"], "Some::Get", ["2.1", "2.2"])
     assert entry.text == "_ZN4Some3GetEi"
     assert "other" not in entry.code
+    assert layout[:3] == (["core/one.cc", "core/two.cc"], "One, Two, Three", ["2.1"])
+    assert layouts(layout.code) == ["Layout"]
 
 
 def test_the_table_is_complete():
@@ -107,13 +126,13 @@ def test_the_table_is_complete():
 def test_layouts_and_functions_without_a_header_are_in_compat():
     text = COMPAT.read_text()
     code = without_comments(text)
-    structs = re.findall(r"^struct (\w+) \{", code, re.MULTILINE)
+    structs = layouts(code)
     namespaces = re.findall(r"^namespace (?:tensorflow|tsl) \{\n(.*?)^\}", code, re.M | re.S)
     functions = [
         name for block in namespaces for name in re.findall(r"^\S+ (\w+)\(", block, re.MULTILINE)
     ]
     listed = " ".join(entry.code for entry in entries(text))
-    assert [name for name in structs if name != "Expose"] == ["GraphObject", "SessionObject"]
+    assert structs == ["Expose", "GraphObject", "SessionObject", "RandomKernel", "SamplerKernel"]
     assert len(functions) == 4
     for name in (*structs, *functions):
         assert name == "Expose" or re.search(rf"\b{name}\b", listed), name
@@ -127,14 +146,16 @@ def test_entries_were_checked_in_each_supported_version(header):
     for entry in entries(header.read_text()):
         assert entry.checked == supported, entry.name
         assert running in entry.checked, entry.name
-        assert re.fullmatch(r"[\w/]+\.(h|cc|hpp|bzl)", entry.source), entry.name
+        for source in entry.sources:
+            assert re.fullmatch(r"[\w/]+\.(h|cc|hpp|bzl)", source), entry.name
 
 
 ELSEWHERE = {
     "a mangled name": (r'\b_Z[A-Z]*\d|"N\d+[A-Za-z]\w*E"', [SYMBOLS]),
     "a weak declaration": (r"\(\(weak|#pragma weak|\basm\(", [SYMBOLS]),
     "a private member": (r"\bFASTOPS_EXPOSE\b|\bExpose<", [COMPAT]),
-    "the layout of an object": (r"\btp_basicsize\b", [COMPAT]),
+    "the layout of an object": (r"\btp_basicsize\b|\boffsetof\(", [COMPAT]),
+    "the size of a class": (r"\bstatic_assert\(\s*sizeof\b", [SYMBOLS]),
     "a declaration for TensorFlow": (
         r"(?m)^namespace (tensorflow|tsl|dnnl|pybind11)\b",
         [COMPAT, HELPERS / "declarations.h", *(HELPERS / "shim").rglob("*.h")],
@@ -151,6 +172,38 @@ def test_no_other_file_uses_private_parts(what):
         str(path.relative_to(PACKAGE))
         for path in (*HEADERS, *cython)
         if path not in places and re.search(pattern, without_comments(path.read_text()))
+    ]
+    assert not found
+
+
+CAST = re.compile(r"\b(?:static|reinterpret)_cast<\s*(?:const )?(\w+)(?: const)?\s*[*&]>")
+
+
+def test_objects_of_tensorflow_are_cast_to_layouts_with_an_entry_only():
+    """A class of this package that TensorFlow's objects are cast to describes their layout."""
+    declared = {name for path in HEADERS for name in layouts(without_comments(path.read_text()))}
+    assert {"GraphObject", "SamplerKernel", "PreparedKernel"} <= declared
+    assert CAST.findall("static_cast<const Layout*>(x)") == ["Layout"]
+    cast = {
+        (path, name)
+        for path in HEADERS
+        for name in CAST.findall(without_comments(path.read_text()))
+        if name in declared
+    }
+    assert {path for path, _ in cast} == {COMPAT}
+    listed = " ".join(entry.code for entry in entries(COMPAT.read_text()))
+    for _, name in cast:
+        assert re.search(rf"\b{name}\b", listed), name
+
+
+def test_cython_declares_no_layouts():
+    """C code in a Cython module declares no class; a module may declare those of CPython."""
+    found = [
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.p*")
+        if path.suffix in (".pyx", ".pxd")
+        for code in re.findall(r'cdef extern from \*:\n\s*"""(.*?)"""', path.read_text(), re.DOTALL)
+        if layouts(code)
     ]
     assert not found
 

@@ -4,8 +4,9 @@
 // against each entry. An entry has these lines:
 //
 //   Source: a file of TensorFlow's sources, or of a library that TensorFlow includes.
-//   Name: the function, class or macro in that file.
-//   Checked: the versions of TensorFlow in whose binaries the entry was found to hold.
+//   Name: the function, class or macro in that file. Classes of several files may share an entry,
+//   which then has the lines Source and Name for each file.
+//   Checked: the versions of TensorFlow in whose sources or binaries the entry was found to hold.
 //
 // libtensorflow_cc.so.2 exports every symbol: instances of TensorFlow's own templates and inline
 // functions. Compiled here, they would call functions of oneDNN that the library does not export.
