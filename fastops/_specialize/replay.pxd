@@ -36,6 +36,12 @@ cdef class Replay:
 
     # Whether the guards of the replay hold.
     cdef bint fits(self) except -1
+    # What does not hold of what `fits` compares, as text. None if the guards hold again.
+    cdef str change(self)
+    # The tensor value that differs from the value in the recorded call, as text.
+    cdef str changed_value(self, const Signature& signature)
+    cdef str changed_name(self)
+    cdef str name_of(self, int number)
     # Runs the replay, as kernels only if possible. The result is a new reference.
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *
     # `drawn`: what random ops make, in their order, instead of drawing.

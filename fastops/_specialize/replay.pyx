@@ -69,6 +69,7 @@ cdef frozenset _SHARED = frozenset([
     "Sqrt", "Square", "Sub", "ZerosLike",
 ])
 
+cdef str _NO_TAPE = "no tape records, since the call has a custom gradient"
 cdef tuple _NO_SEED = (None,)
 cdef tuple _NO_SEEDS = (None, None)
 
@@ -217,6 +218,19 @@ cdef class ReplayStep:
         self.release(values)
         return DONE
 
+    cdef list constants(self):
+        """Return the op's name, the parameter and the tensor of each constant input."""
+        return [
+            (self.op.op_name, name, value)
+            for name, value in zip(self.names, self.arguments)
+            if IsEagerTensor(<PyObject*>value)
+        ] + [
+            (self.op.op_name, self.names[position], value)
+            for position, items in self.lists
+            for value in items
+            if IsEagerTensor(<PyObject*>value)
+        ]
+
     cdef int take(self, list outputs, PyObject** values) except -1:
         """Take outputs instead of running the op."""
         _spread(<PyObject*>outputs, values, self.first, self.first + self.num_outputs)
@@ -337,23 +351,93 @@ cdef class Replay:
         dict
             The names of the ``"ops"``; the ``"constants"`` among their inputs, each with the op's
             name, the parameter and a tensor; the number of tensor ``"values"`` that are compared;
-            and the number of runs as kernels only, ``"native"``.
+            the ``"guards"``, texts by their kind; and the number of runs as kernels only,
+            ``"native"``.
+
+        Notes
+        -----
+        The kinds of guards:
+
+        - ``"names"``: names in modules and classes of libraries, which the code that ran looks up.
+        - ``"functions"``: the generated functions of the ops.
+        - ``"settings"``: attributes of modules that the function reads.
+        - ``"values"``: tensors whose values Python read.
+        - ``"sizes"``: outputs of ops whose sizes Python may have read.
+        - ``"surroundings"``: what must not surround a call.
         """
         cdef ReplayStep step
-        constants, values = [], PyTuple_GET_SIZE(self.checks)
+        cdef int i
+        constants, values, sizes = [], list(self.checks), []
         for step in self.steps:
-            values += PyTuple_GET_SIZE(step.checks)
-            constants += [
-                (step.op.op_name, name, value)
-                for name, value in zip(step.names, step.arguments)
-                if IsEagerTensor(<PyObject*>value)
+            values += step.checks
+            sizes += [
+                self.name_of(step.first + i)
+                for i in range(step.num_outputs) if step.sizes[i] is not None
             ]
+            constants += step.constants()
         return {
             "ops": self.op_names(),
             "constants": constants,
-            "values": values,
+            "values": len(values),
+            "guards": {
+                "names": [] if self.guard is None else self.guard.paths(),
+                "functions": [
+                    f"{namespace.get('__name__')}.{name}" for namespace, name, _ in self.passed
+                ],
+                "settings": [
+                    f"{namespace.get('__name__')}.{name}" for namespace, name, _ in self.settings
+                ],
+                "values": list(dict.fromkeys(
+                    [self.name_of((<ValueCheck>check).number) for check in values]
+                )),
+                "sizes": sizes,
+                "surroundings": [_NO_TAPE] if self.custom else [],
+            },
             "native": self.native_runs(),
         }
+
+    cdef str name_of(self, int number):
+        """Return a name for the value with a number, as text."""
+        cdef ReplayStep step
+        if number < self.num_arguments:
+            return f"tensor {number} of the arguments"
+        for i, step in enumerate(self.steps):
+            if step.first <= number < step.first + step.num_outputs:
+                return f"output {number - step.first} of op {i}, {step.op.op_name}"
+        return f"variable {number - self.num_arguments}"
+
+    cdef str change(self):
+        if self.made_after != flushes:
+            return "the prepared kernels have been dropped"
+        if self.custom and taped():
+            return "a tape records, and the call has a custom gradient"
+        path = None if self.guard is None else self.guard.change()
+        if path is None and self.taped is not None and taped():
+            return self.taped.change()
+        if path is None:
+            path = self.changed_name()
+        return None if path is None else f"{path} has changed"
+
+    cdef str changed_name(self):
+        """Return the function of an op, or the setting, that differs from the recorded one."""
+        for namespace, name, function in self.passed:
+            if _upstream(namespace.get(name)) is not function:
+                return f"{namespace.get('__name__')}.{name}"
+        for namespace, name, value in self.settings:
+            if namespace.get(name) is not value:
+                return f"{namespace.get('__name__')}.{name}"
+        return None
+
+    cdef str changed_value(self, const Signature& signature):
+        cdef vector[PyObject*] values
+        cdef ValueCheck check
+        cdef int i
+        for i in range(self.num_arguments):
+            values.push_back(signature.object(i))
+        for check in self.checks:
+            if not check.holds(values.data()):
+                return f"the value of {self.name_of(check.number)} has changed"
+        return "the value or the sizes of an op's output have changed"
 
     cdef bint fits(self) except -1:
         """Whether the guards hold: the ops' functions, the settings, and the code that ran."""

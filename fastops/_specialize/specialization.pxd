@@ -29,6 +29,7 @@ cdef class Specialization:
     cdef readonly int failures      # failed recordings
     cdef int most_failures
     cdef int misses                 # calls since the last hit whose guards did not hold
+    cdef readonly str missed        # what had changed at the last miss; None if there was no miss
     cdef str text                   # see `arguments`
 
     cdef State state(self) noexcept
@@ -36,6 +37,10 @@ cdef class Specialization:
     cdef str arguments(self)
     # Whether the guards hold that all variants share.
     cdef bint holds(self) except -1
+    # What does not hold of what `holds` compares, as text. None if the guards hold again.
+    cdef str change(self)
+    # What these guards compare: paths, by the kind of guard.
+    cdef dict guards(self)
     # Replays the call, or returns another decision. The result is a new reference.
     cdef Decision run(self, const Signature& signature, PyObject** result) except *
     # Decides about a call that has not been replayed. `cost_ns`: the expected cost of a recording.

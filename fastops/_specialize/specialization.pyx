@@ -4,7 +4,7 @@
 `fastops._specialize` describes the states. `Specialization.run` decides about each call, in this
 order:
 
-1. If a guard of the recordings does not hold, Python runs (MISSED).
+1. If a guard of the recordings does not hold, Python runs (MISSED). `missed` tells what differed.
 2. The variants are tried in order. The first one that finds the tensor values of its recording
    gives the result (HIT). If an op fails before anything has an effect, Python runs (FAILED).
 3. Otherwise the call may be recorded (RECORD), unless there are too many variants (EXHAUSTED),
@@ -62,6 +62,12 @@ cdef class Specialization:
     cdef bint holds(self) except -1:
         return True
 
+    cdef str change(self):
+        return None
+
+    cdef dict guards(self):
+        return {}
+
     cdef Decision run(self, const Signature& signature, PyObject** result) except *:
         cdef Replay replay
         cdef Outcome outcome
@@ -70,8 +76,10 @@ cdef class Specialization:
         for i in range(PyList_GET_SIZE(variants)):
             replay = <Replay>PyList_GET_ITEM(variants, i)
             if not replay.fits():
+                self.missed = replay.change()
                 return MISSED
             if not self.holds():
+                self.missed = self.change()
                 self.misses += 1
                 if self.misses >= MAX_GUARD_MISSES:
                     self.deoptimize()
@@ -82,6 +90,8 @@ cdef class Specialization:
                 return HIT
             if outcome == REPLAY_FAILED:
                 return FAILED
+        if PyList_GET_SIZE(variants) != 0:
+            self.missed = (<Replay>variants[0]).changed_value(signature)
         return RECORD
 
     cdef Decision next(self, int64_t cost_ns) noexcept:
@@ -121,13 +131,19 @@ cdef class Specialization:
         -------
         dict
             The ``"arguments"`` of its calls, as text; the ``"state"``; the ``"variants"``, each as
-            `Replay.describe` returns it; the ``"reason"`` why the last recording failed, and the
-            ``"detail"`` of this reason.
+            `Replay.describe` returns it, with all ``"guards"``; what had changed at the last miss,
+            ``"missed"``; the ``"reason"`` why the last recording failed, and the ``"detail"`` of
+            this reason.
         """
+        shared = self.guards()
+        variants = [(<Replay>replay).describe() for replay in self.variants]
+        for variant in variants:
+            variant["guards"].update(shared)
         return {
             "arguments": self.arguments(),
             "state": name_of_state(self.state()),
-            "variants": [(<Replay>replay).describe() for replay in self.variants],
+            "variants": variants,
+            "missed": self.missed,
             "reason": self.reason,
             "detail": self.detail,
         }

@@ -24,8 +24,14 @@ def not_installed():
 
 def test_a_new_specialization_waits():
     new = Specialization(b"key", 1)
-    told = {"arguments": None, "state": "waiting", "variants": [], "reason": None, "detail": None}
-    assert new.describe() == told  # the key is no signature
+    assert new.describe() == {
+        "arguments": None,  # the key is no signature
+        "state": "waiting",
+        "variants": [],
+        "missed": None,
+        "reason": None,
+        "detail": None,
+    }
     assert (new.key, new.first, new.failures) == (b"key", None, 0)
 
 

@@ -99,9 +99,12 @@ cdef class Guard(Condition):
     cdef bint hold(self) except -1:
         return holds(self)
 
-    def differs(self):
-        """Return the names that refer to other objects now, as one text; None if there are none."""
-        return ", ".join(self.differing()) or None
+    def paths(self):
+        """Return the compared names, with the titles of their holders."""
+        holds(self)
+        return [
+            f"{_title(holder)}.{name}" for holder, names, _ in self.asked or () for name in names
+        ]
 
     def contents(self):
         """Return the compared names and objects, by the title of the module or class."""
@@ -113,15 +116,17 @@ cdef class Guard(Condition):
         holds(self)
         return [_title(holder) for holder, _, each in self.asked or () if each]
 
+    def differences(self):
+        """Yield the names that refer to other objects now, with the titles of their holders."""
+        holds(self)
+        for holder, names, _ in self.asked or ():
+            for name, value in names.items():
+                if _is_other(holder, name, value):
+                    yield f"{_title(holder)}.{name}"
+
     def differing(self):
         """Return the names that refer to other objects now, with the titles of their holders."""
-        holds(self)
-        return [
-            f"{_title(holder)}.{name}"
-            for holder, names, _ in self.asked or ()
-            for name, value in names.items()
-            if upstream(_value_of(holder, name)) is not value
-        ]
+        return list(self.differences())
 
     cdef bint look(self) noexcept:
         cdef uint64_t now = number(self)
@@ -185,9 +190,10 @@ cdef PyObject* _lookup(object holder, object name):
     return PyDict_GetItem(<dict>holder, name)
 
 
-def _value_of(holder, name):
-    cdef PyObject* value = _lookup(holder, name)
-    return None if value == NULL else <object>value
+cdef bint _is_other(object holder, object name, object value) except -1:
+    """Whether a name refers to another object than the expected one."""
+    cdef PyObject* now = _lookup(holder, name)
+    return now != <PyObject*>value and (now == NULL or upstream(<object>now) is not value)
 
 
 def _title(holder):

@@ -188,14 +188,15 @@ cdef class Watch(Condition):
                 return False
         return True
 
-    def differs(self):
-        """Return the path of the first difference, and what it is, as text; None if there is none.
-        """
+    def differences(self):
+        """Return a list with the path of the first difference, and what it is, as one text."""
+        return [] if self.hold() else [self.failure()]
+
+    def failure(self):
+        """Return the path of the place where the last comparison ended, and what differs there."""
         cdef size_t i = 0
         cdef Place* place
         cdef PyObject* there
-        if self.hold():
-            return None
         place = &self.places[self.failed]
         path = self.path_of(self.owners[self.failed])
         if place.kind != DICT:
@@ -397,14 +398,26 @@ cdef class Globals(Condition):
                     return True
         return False
 
-    def differs(self):
-        """Return the names that refer to other objects now, as one text; None if there are none."""
-        return ", ".join(self.guard.differing() + [
+    def differences(self):
+        """Yield the names that refer to other objects now."""
+        yield from self.guard.differences()
+        for namespace, asked in zip(self.modules, self.names):
+            for name, value in asked.items():
+                now = namespace.get(name, _MISSING)
+                if now is not value and original_of(now) is not value:
+                    yield f"{namespace.get('__name__')}.{name}"
+
+    def paths(self):
+        """Return the compared names: those of the guard, and the globals."""
+        return self.guard.paths() + self.titles()
+
+    def titles(self):
+        """Return the names of the globals, with those of their modules."""
+        return [
             f"{namespace.get('__name__')}.{name}"
             for namespace, asked in zip(self.modules, self.names)
-            for name, value in asked.items()
-            if original_of(namespace.get(name, _MISSING)) is not value
-        ]) or None
+            for name in asked
+        ]
 
     def contents(self):
         """Return the globals whose contents may change, by name.

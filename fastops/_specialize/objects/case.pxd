@@ -30,7 +30,7 @@ cdef class MethodCase(Specialization):
 
     # Adds the time of a recorded call. Once there is a replay, updates the estimate of costs.
     cdef int cost(self, int64_t ns) except -1
-    # The globals or contents that differ from those of the recording, as text.
+    # All globals that differ from those of the recording, or the contents that do, as text.
     cdef str changes(self)
     # The same recordings with numbers in the places of the object's variables.
     cdef MethodCase unbound(self, dict numbers)

@@ -92,6 +92,23 @@ cdef class MethodCase(Specialization):
     cdef str changes(self):
         return self.globals.differs() or self.contents.differs()
 
+    cdef str change(self):
+        path = self.globals.change()
+        return self.contents.change() if path is None else f"{path} has changed"
+
+    cdef dict guards(self):
+        """Return the paths that `holds` compares: names of libraries, globals, and their contents.
+
+        The contents include those of variables that the caller passes.
+        """
+        if self.globals is None:
+            return {}
+        return {
+            "names": self.globals.guard.paths(),
+            "globals": self.globals.titles(),
+            "contents": self.contents.paths(),
+        }
+
     cdef MethodCase unbound(self, dict numbers):
         return self.copied(numbers, NULL)
 

@@ -42,6 +42,8 @@ cdef class Receiver:
     cdef int begin(self, Account account, bint anew) except -1
     # The change since the last known state, as text for observers.
     cdef str changed(self)
+    # Notes in the recordings of the last known state what has changed since.
+    cdef int miss(self) except -1
     # The known state whose guards hold now, or None.
     cdef ObjectState state(self)
     # A state with the recordings of objects that have died; None if none fit.
@@ -52,6 +54,8 @@ cdef class Receiver:
     # Adds the counts of this object to a description of all objects.
     cdef int count_in(self, dict description) except -1
     cdef list recordings(self)
+    # Describes the calls of a signature in some scopes; None if nothing is known about them.
+    cdef dict description(self, tuple key)
 
 
 # Adds the `Receiver` of an object to a dict. When the object dies, it is removed. None if there can

@@ -136,6 +136,17 @@ cdef class Receiver:
         last = self.states[0]
         return last.watch.differs()
 
+    cdef int miss(self) except -1:
+        cdef ObjectState last
+        cdef MethodCase case
+        if not self.states:
+            return 0
+        last = self.states[0]
+        change = last.watch.differs()
+        for case in last.cases.values():
+            case.missed = change
+        return 0
+
     cdef ObjectState state(self):
         cdef Py_ssize_t i
         cdef ObjectState state
@@ -195,20 +206,32 @@ cdef class Receiver:
     cdef list recordings(self):
         cdef ObjectState state
         cdef MethodCase case
-        cdef Replay replay
         described = []
         for state in self.states:
             for case in state.cases.values():
-                for replay in case.variants:
+                for variant in case.describe()["variants"]:
                     described.append({
                         "arguments": case.arguments(),
                         "scopes": case.scopes,
                         "places": state.watch.paths(),
                         "ignored": state.watch.ignored(),
                         "codes": sorted({code.co_name for code, _ in case.codes}),
-                        **replay.describe(),
+                        "missed": case.missed,
+                        **variant,
                     })
         return described
+
+    cdef dict description(self, tuple key):
+        cdef ObjectState state
+        cdef PyObject* stored
+        for state in self.states:
+            stored = state.cases.find(key)
+            if stored != NULL:
+                described = (<MethodCase>stored).describe()
+                for variant in described["variants"]:
+                    variant["guards"]["places"] = state.watch.paths()
+                return described
+        return None
 
 
 cdef Receiver receive(dict receivers, PyObject* root, ClassRecordings of_class):
