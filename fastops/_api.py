@@ -36,6 +36,8 @@ with _build.chosen():
         MethodProfile,
         OpProfile,
         Profile,
+        PublicFunctionProfile,
+        RecordingProfile,
     )
     from fastops._reports.stats import (
         FunctionStats,
@@ -95,6 +97,8 @@ __all__ = [
     "PlanDescription",
     "PlanNode",
     "Profile",
+    "PublicFunctionProfile",
+    "RecordingProfile",
     "Stats",
     "VerificationError",
     "VerificationReport",

@@ -150,7 +150,8 @@ Keras makes the call itself in these cases:
   that average weights.
 
 The `describe` of a method reports what is known of an object:
-`type(model).__call__.describe(model)`.
+`type(model).__call__.describe(model)`. `recordings` lists its recordings, with their ops, constants
+and guards.
 
 The layers, models, losses and optimizers of tf_keras, except the legacy optimizers, are replayed in
 the same way, if tf_keras was imported before `install` is called. tf_keras makes a call itself if

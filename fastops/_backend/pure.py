@@ -30,6 +30,10 @@ class Pure:
         """Tell how many signatures of arguments are replayed, and why others are not."""
         return self._replayed.describe()
 
+    def recordings(self):
+        """Describe each signature of arguments: the recordings, with ops, constants and guards."""
+        return self._replayed.recordings()
+
 
 def replayable(function):
     """Declare that a function depends only on its arguments and on variables that it holds.
@@ -48,7 +52,8 @@ def replayable(function):
     Returns
     -------
     callable
-        The same function, with a method ``describe()`` that reports which calls are replayed.
+        The same function, with two methods: ``describe()`` reports which calls are replayed, and
+        ``recordings()`` what they run and compare.
 
     Notes
     -----

@@ -44,6 +44,7 @@ AREAS = {
     "session": "runs of sessions that get no plan",
     "kind": "objects that TensorFlow makes itself: variables, datasets of arrays",
     "method": "calls of methods of Keras's objects",
+    "public": "calls of public functions",
     "call": "what a recorded call does",
     "proof": "code of users that is not shown to be pure",
     "object": "what a recorded object holds",
@@ -486,6 +487,24 @@ REGISTRY = {
             "method",
             "the call issues a warning that may raise an exception",
             "a filter makes it an error, or `warnings.showwarning` is replaced",
+        ),
+        Reason(
+            "function_refused",
+            "public",
+            "too many recordings of the function have failed",
+            "`describe()` of the function has the reasons",
+        ),
+        Reason(
+            "dispatch_handler",
+            "public",
+            "a dispatch handler is registered for the function",
+            "TensorFlow's dispatch may leave the call to it",
+        ),
+        Reason(
+            "turn_taken",
+            "public",
+            "another call is being recorded",
+            "fastops records one call at a time",
         ),
         Reason(
             "foreign_code",

@@ -3,17 +3,17 @@
 from contextlib import contextmanager
 
 from fastops._core.measuring import ProfileRecorder
-from fastops._install.models import observers as models
 from fastops._plans.observers import observe_all, observed
 from fastops._reports.frames import Frames
 from fastops._reports.profile import Explanation, Profile
+from fastops._specialize import observers
 
 
 def start(*, frames=False):
     """Start a `Profile` of this thread and of all threads that start later."""
     recorder, noted = ProfileRecorder(), Frames() if frames else None
     recorder.open(new_threads=True, keep=True)
-    profile = Profile(recorder, observe_all(), models.observe_all(), noted)
+    profile = Profile(recorder, observe_all(), observers.observe_all(), noted)
     if noted:
         noted.open()
     return profile
@@ -23,10 +23,10 @@ def start(*, frames=False):
 def _recorded(noted=None):
     """Record the calls of a block; yield the constructor's arguments of a `Profile`."""
     recorder = ProfileRecorder()
-    with observed() as functions, models.observed() as methods:
+    with observed() as functions, observers.observed() as replayable:
         recorder.open(keep=True)
         try:
-            yield recorder, functions, methods
+            yield recorder, functions, replayable
         finally:
             if noted:
                 noted.close()
@@ -95,6 +95,12 @@ def explain(function, /, *args, **kwargs):
     --------
     profile : measures a block, and documents the details. With ``frames=True`` its picture shows
         the Python functions above the ops, which are one bar here.
+
+    Notes
+    -----
+    Under `install`, the result has the recordings of Keras's objects and of public functions that
+    the function calls: their ops, constants and guards, why a call was last not replayed, and why
+    calls are not recorded. See `MethodProfile`.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Profiles: which path calls took, why, and where the time went."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Group
@@ -13,6 +13,7 @@ from fastops._reports import page, trace
 from fastops._reports.costs import costs_of_noting
 from fastops._reports.spans import Noted, Seen
 from fastops._reports.tables import as_rich, in_units
+from fastops._specialize.policy import MAX_SHOWN_ITEMS, MAX_SHOWN_OPS, MAX_SHOWN_TEXT
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,48 @@ class FunctionProfile:
     ns: int
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class RecordingProfile:
+    """A recording of a call in a profile. It prints as one line; the attributes have everything.
+
+    Attributes
+    ----------
+    ops : tuple of str
+        The names of the ops, in the order in which a replay runs them.
+    constants : tuple of tuple
+        The constants among the inputs of the ops: the name of the op, the parameter and the tensor.
+    guards : dict of str to tuple of str
+        What each replay compares, by the kind of guard: ``"names"`` in libraries, ``"functions"``
+        of the ops, ``"globals"`` and their ``"contents"``, ``"places"`` of the object,
+        ``"settings"``, ``"values"`` and ``"sizes"`` of tensors, and ``"surroundings"``.
+    """
+
+    ops: tuple[str, ...]
+    constants: tuple[tuple, ...]
+    guards: dict[str, tuple[str, ...]]
+
+    def to_dict(self):
+        """Return the recording as plain data: dicts, lists and strings."""
+        return {
+            "ops": list(self.ops),
+            "constants": list(map(_constant, self.constants)),
+            "guards": {kind: list(texts) for kind, texts in self.guards.items()},
+        }
+
+    def __str__(self):
+        parts = [f"ops: {_some(self.ops, MAX_SHOWN_OPS)}"]
+        if self.constants:
+            parts.append(f"constants: {_some(map(_constant, self.constants))}")
+        guards = [
+            f"{kind} {len(texts):,}" + (f" ({_some(texts)})" if kind in _SHOWN_GUARDS else "")
+            for kind, texts in self.guards.items()
+            if texts
+        ]
+        return "; ".join([*parts, f"guards: {', '.join(guards) or 'none'}"])
+
+    __repr__ = __str__
+
+
 @dataclass(frozen=True)
 class MethodProfile:
     """Calls of a method of one of Keras's objects in a profile, under `install`.
@@ -168,6 +211,16 @@ class MethodProfile:
         Keras made the calls before fastops had read the arguments.
     detail : str or None
         The latest particulars of the reason, such as the path to what has changed in the object.
+    state : str or None
+        What is known about calls with such arguments: ``"waiting"`` (a recording would not pay
+        yet), ``"recorded"`` (one call; a second one has to confirm it), ``"active"`` (calls are
+        replayed), or ``"refused"``. None if nothing is known about them any more.
+    missed : str or None
+        What had changed when recordings were last not replayed; None if that never happened.
+    refused : str or None
+        Why a recording of such calls last failed; None if none has failed.
+    recordings : tuple of RecordingProfile
+        The recordings of such calls. There are several if tensor values decide which ops run.
     """
 
     name: str
@@ -176,6 +229,42 @@ class MethodProfile:
     calls: int
     arguments: str | None = None
     detail: str | None = None
+    state: str | None = None
+    missed: str | None = None
+    refused: str | None = None
+    recordings: tuple[RecordingProfile, ...] = field(default=(), repr=False, compare=False)
+
+    def to_dict(self):
+        """Return the calls as a dict of ints, strings, lists and dicts."""
+        recordings = [recording.to_dict() for recording in self.recordings]
+        return {**vars(self), "recordings": recordings}
+
+
+@dataclass(frozen=True)
+class PublicFunctionProfile:
+    """Calls of a public function of TensorFlow in a profile, under `install`.
+
+    Functions that are a single op are not listed: the op is.
+
+    Attributes
+    ----------
+    name : str
+        The public name, such as ``tf.norm``.
+    reason, calls, arguments, detail, state, missed, refused, recordings
+        See `MethodProfile`.
+    """
+
+    name: str
+    reason: str | None
+    calls: int
+    arguments: str | None = None
+    detail: str | None = None
+    state: str | None = None
+    missed: str | None = None
+    refused: str | None = None
+    recordings: tuple[RecordingProfile, ...] = field(default=(), repr=False, compare=False)
+
+    to_dict = MethodProfile.to_dict
 
 
 class Profile(Printed):
@@ -196,13 +285,16 @@ class Profile(Printed):
     functions : list of FunctionProfile
         The traced functions that `fastops.function`, `fastops.graph` and `install` ran.
     methods : list of MethodProfile
-        The calls of Keras's objects under `install`: replayed or not, and why.
+        The calls of Keras's objects under `install`: replayed or not, and why, with the recordings.
+    public_functions : list of PublicFunctionProfile
+        The calls of public functions that `install` replays: replayed or not, and why, with the
+        recordings.
     """
 
-    def __init__(self, recorder, functions, methods, frames=None):
+    def __init__(self, recorder, functions, replayable, frames=None):
         self._recorder = recorder
         self._functions = functions
-        self._methods = methods
+        self._replayable = replayable
         self._frames = frames
 
     @property
@@ -225,8 +317,17 @@ class Profile(Printed):
     @property
     def methods(self):
         return [
-            MethodProfile(name, method, reason, seen.calls, arguments, seen.detail)
-            for (method, name, arguments, reason), seen in list(self._methods.items())
+            MethodProfile(name, method, reason, seen.calls, arguments, seen.detail, *_known(seen))
+            for (method, name, arguments, reason), seen in self._calls()
+            if method is not None
+        ]
+
+    @property
+    def public_functions(self):
+        return [
+            PublicFunctionProfile(name, reason, seen.calls, arguments, seen.detail, *_known(seen))
+            for (method, name, arguments, reason), seen in self._calls()
+            if method is None
         ]
 
     @property
@@ -260,7 +361,8 @@ class Profile(Printed):
             "tensorflow_ns": self.tensorflow_ns,
             "ops": {name: op.to_dict() for name, op in self.ops.items()},
             "functions": [dict(vars(function)) for function in self.functions],
-            "methods": [dict(vars(method)) for method in self.methods],
+            "methods": [method.to_dict() for method in self.methods],
+            "public_functions": [function.to_dict() for function in self.public_functions],
         }
 
     def to_html(self, path=None):
@@ -327,6 +429,10 @@ class Profile(Printed):
 
     def _repr_html_(self):
         return page.as_fragment(self)
+
+    def _calls(self):
+        """Return the calls that may be replayed: see `fastops._specialize.observers.Observed`."""
+        return list(self._replayable.items())
 
     def _stop(self):
         """End a profile that no block ends."""
@@ -406,6 +512,12 @@ class Profile(Printed):
                 ],
             )
 
+        if functions := self.public_functions:
+            yield (
+                _PUBLIC_COLUMNS,
+                [(function.name, f"{function.calls:,}", _how(function)) for function in functions],
+            )
+
     def _summary(self):
         total, inside = self._recorder.times()
         text = f"{in_units(total)} in all, {in_units(total - inside)} of it above the dispatch."
@@ -423,8 +535,8 @@ class Explanation(Profile):
         The return value of the function.
     """
 
-    def __init__(self, recorder, functions, methods, result):
-        super().__init__(recorder, functions, methods)
+    def __init__(self, recorder, functions, replayable, result):
+        super().__init__(recorder, functions, replayable)
         self.result = result
 
 
@@ -439,17 +551,62 @@ _COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow", 
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
 _METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
+_PUBLIC_COLUMNS = ("public function", "calls", "how")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
+_SHOWN_GUARDS = ("settings", "values", "surroundings")
+"""The kinds of guards whose texts are printed. Of the others, the number is."""
 
 
-def _how(method, most=160):
-    """Return how the calls of a `MethodProfile` ran, and in a second line their arguments."""
-    how, arguments = method.reason or "replayed", method.arguments
-    if method.detail is not None:
-        how = f"{how}: {method.detail}"
-    if arguments is None:
-        return how
-    return f"{how}\n{arguments if len(arguments) <= most else arguments[: most - 4] + '...)'}"
+def _how(profile, most=160):
+    """Return how the calls of a `MethodProfile` ran, and in more lines what is known about them."""
+    how, arguments = profile.reason or "replayed", profile.arguments
+    if profile.detail is not None:
+        how = f"{how}: {profile.detail}"
+    lines = [how]
+    if arguments is not None:
+        lines.append(arguments if len(arguments) <= most else arguments[: most - 4] + "...)")
+    lines += map(str, profile.recordings)
+    for title, why in (("last miss", profile.missed), ("last refusal", profile.refused)):
+        if why is not None and why not in how:
+            lines.append(f"{title}: {why}")
+    return "\n".join(lines)
+
+
+def _known(observed):
+    """Return the state, the last miss and refusal, and the recordings of observed calls."""
+    described = observed.describe and observed.describe()
+    if described is None:
+        return None, None, None, ()
+    recordings = [
+        RecordingProfile(
+            tuple(variant["ops"]),
+            tuple(variant["constants"]),
+            {kind: tuple(texts) for kind, texts in variant["guards"].items()},
+        )
+        for variant in described["variants"]
+    ]
+    refused = ": ".join(filter(None, [described["reason"], described["detail"]])) or None
+    return described["state"], described["missed"], refused, tuple(recordings)
+
+
+def _constant(constant):
+    """Return the text of a constant of a `RecordingProfile`."""
+    op, parameter, tensor = constant
+    shape = tensor._shape_tuple()  # `shape` would leave a TensorShape in the tensor
+    text = f"{op}.{parameter} = {tensor.dtype.name}{list(shape)}"
+    is_shown = not shape and tensor.dtype.name not in ("resource", "variant")
+    return f"{text} {tensor.numpy()}" if is_shown else text
+
+
+def _some(texts, most=MAX_SHOWN_ITEMS):
+    """Return the first texts, shortened, as one text."""
+    texts = list(texts)
+    shown = [
+        text if len(text) <= MAX_SHOWN_TEXT else text[:MAX_SHOWN_TEXT] + "..."
+        for text in texts[:most]
+    ]
+    more = [f"{len(texts) - most:,} more"] * (len(texts) > most)
+    return ", ".join(shown + more) or "none"
 
 
 def _row(name, op):

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cache
 
-from fastops._install.models import observers as models
 from fastops._plans import observers as plans
+from fastops._specialize import observers
 
 KINDS = {
     "program": "Python: program and others",
@@ -27,7 +27,7 @@ _PACKAGES = {
 """The kind of each package's functions. All other functions belong to the program."""
 
 
-_TOLD = frozenset({plans.__file__, models.__file__})
+_TOLD = frozenset({plans.__file__, observers.__file__})
 
 
 @dataclass

@@ -6,7 +6,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-_TEXTS = frozenset({"op", "path", "reason", "detail", "executor", "function", "why"})
+_TEXTS = frozenset(
+    {"op", "path", "reason", "detail", "executor", "function", "public function", "why", "how"}
+)
 """The columns that are aligned to the left. The other columns are numbers."""
 
 
@@ -14,7 +16,7 @@ def as_rich(columns, rows):
     """Return a table for terminals."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for column in columns:
-        wraps = column in ("function", columns[-1])
+        wraps = column in ("function", "public function", columns[-1])
         side = "left" if column in _TEXTS else "right"
         table.add_column(column, justify=side, no_wrap=not wraps, overflow="fold")
     for row in rows:

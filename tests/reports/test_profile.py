@@ -408,7 +408,7 @@ def test_plain_data():
     assert plain(data)
     assert list(data) == [
         "total_ns", "above_ns", "dispatch_ns", "kernel_ns", "tensorflow_ns", "ops",
-        "functions", "methods",
+        "functions", "methods", "public_functions",
     ]  # fmt: skip
     (detour,) = data["ops"]["Neg"]["detours"]
     assert detour == {

@@ -50,12 +50,13 @@ cdef extern from "definitions.h":
     pass
 
 import weakref
+from functools import partial
 
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 
 from fastops._core.reasons import text_of as _text_of
 from fastops._install.models.declared import codes as _declared_codes
-from fastops._install.models.observers import OBSERVERS as _told, tell as _tell
+from fastops._specialize.observers import OBSERVERS as _told, tell as _tell
 from fastops._specialize.recording.proof import objection_to_class
 from fastops._specialize.recording.warned import issue, may_issue
 
@@ -167,7 +168,10 @@ cdef class KerasMethod(Replacement):
             ``"arguments"``: the arguments of its calls, as text. ``"scopes"``: the scopes that were
             open. ``"places"``: the paths of what is compared of the object. ``"ignored"``: the
             paths of attributes that are not compared. ``"codes"``: the names of the code that ran.
-            The other entries, such as ``"ops"``, are from `Replay.describe`.
+            ``"missed"``: what had changed when a call was last not replayed, or None. The other
+            entries, such as ``"ops"`` and ``"guards"``, are from `Replay.describe`. There are two
+            more kinds of guards: ``"globals"`` that the code reads, and the paths of ``"contents"``
+            of these globals and of variables among the arguments.
         """
         cdef Receiver receiver = self.receivers.known.get(id(instance))
         return [] if receiver is None else receiver.recordings()
@@ -181,23 +185,25 @@ cdef class KerasMethod(Replacement):
         self.replayed, self.reasons = 0, {}
 
     cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
-                         PyObject* keywords, str detail=None, bytes key=None) except NULL:
+                         PyObject* keywords, str detail=None, bytes key=None,
+                         tuple scopes=None) except NULL:
         """Call the original method, and count the reason.
 
-        Observers also get the detail, and the signature's key if it has been read.
+        Observers also get the detail, and the signature's key and the scopes if they have been
+        read.
         """
-        self.note(why, args[0], detail, key)
+        self.note(why, args[0], detail, key, scopes)
         return call_original(self, args, nargsf, keywords)
 
-    cdef int note(self, str why, PyObject* root, str detail, bytes key) except -1:
+    cdef int note(self, str why, PyObject* root, str detail, bytes key, tuple scopes) except -1:
         """Count why a call is not replayed, and notify observers."""
         self.reasons[why] = self.reasons.get(why, 0) + 1
         if _observers:
-            self.tell(root, why, detail, None if key is None else text_of(key))
+            self.tell(root, why, detail, key, scopes)
         return 0
 
-    cdef PyObject* wait(self, Receiver receiver, Account account, bytes key, PyObject* const* args,
-                        size_t nargsf, PyObject* keywords) except NULL:
+    cdef PyObject* wait(self, Receiver receiver, Account account, bytes key, tuple scopes,
+                        PyObject* const* args, size_t nargsf, PyObject* keywords) except NULL:
         """Call the original method, since a recording would not pay yet, and charge its time.
 
         An object may wait too long because its signature or state keeps changing. Then the calls
@@ -207,7 +213,7 @@ cdef class KerasMethod(Replacement):
         cdef bint charges = not is_covered()
         cdef bint covers = account.calls == 0 or not receiver.waits_too_long(account)
         cdef str detail = (receiver.changed() or receiver.failure) if _observers else None
-        self.note(_FIRST, args[0], detail, key)
+        self.note(_FIRST, args[0], detail, key, scopes)
         result = call_waiting(self, account, covers, args, nargsf, keywords)
         if charges:
             receiver.waited_ns += account.shortest_ns
@@ -248,7 +254,7 @@ cdef class KerasMethod(Replacement):
         """Do what a replayed call does beside its ops, and count the call."""
         self.replayed += 1
         if _observers:
-            self.tell(root, None, None, case.arguments())
+            self.tell(root, None, None, case.key, case.scopes)
         if case.left is not None:
             self.scopes.call_context().__dict__.update(case.left)
         for leaf, name in case.marks:
@@ -266,10 +272,29 @@ cdef class KerasMethod(Replacement):
             case.refuse(refused.sentence, refused.detail)
         return 0
 
-    cdef int tell(self, PyObject* root, str why, str detail, str arguments) except -1:
+    cdef int tell(self, PyObject* root, str why, str detail, bytes key, tuple scopes) except -1:
         """Notify observers of a call: why it is not replayed (None: it is), and the particulars."""
-        _tell(self.original.__qualname__, <object>root, arguments, why, detail)
+        arguments = describe = None
+        if key is not None:
+            arguments = text_of(key)
+            describe = partial(_description, self, weakref.ref(<object>root), (key, scopes))
+        _tell(
+            self.original.__qualname__.rpartition(".")[2], _title_of(<object>root), arguments, why,
+            detail, describe,
+        )
         return 0
+
+
+def _title_of(instance):
+    """Return the class and the name of an object."""
+    title, name = type(instance).__name__, getattr(instance, "name", None)
+    return f"{title} {name}" if name else title
+
+
+def _description(KerasMethod method, reference, tuple key):
+    """Describe the calls of an object with a signature in some scopes. None if it has died."""
+    cdef Receiver receiver = method.receivers.known.get(id(reference()))
+    return None if receiver is None else receiver.description(key)
 
 
 cdef str _why_other(PyObject* root):
@@ -340,25 +365,29 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         case = state.case_of(signature, scopes)
     if case is not None:
         if case.warned and not may_issue(case.warned):
-            return self.leave(_WARNING, args, nargsf, keywords, None, case.key)
+            return self.leave(_WARNING, args, nargsf, keywords, None, case.key, scopes)
         decision = case.run(signature, &result)
         if decision == HIT:
             receiver.replayed += 1
             self.finish(args[0], state, case, signature, scopes)
             return result if not case.warned else _warning(case.warned, result)
         if decision == MISSED:
-            detail = case.changes() if _observers else None
-            return self.leave(_CODE, args, nargsf, keywords, detail, case.key)
+            detail = (case.changes() or case.missed) if _observers else None
+            return self.leave(_CODE, args, nargsf, keywords, detail, case.key, scopes)
         if decision == FAILED:
-            return self.leave(_FAILED, args, nargsf, keywords, None, case.key)
+            return self.leave(_FAILED, args, nargsf, keywords, None, case.key, scopes)
         account, key = case.account, case.key
         decision = case.next(cost_of(account.shortest_ns).of(account.shortest_ns))
         if decision == EXHAUSTED:
-            return self.leave(_VALUES, args, nargsf, keywords, None, key)
+            return self.leave(_VALUES, args, nargsf, keywords, None, key, scopes)
         if decision == REJECTED:
-            return self.leave(case.reason or _FAILED, args, nargsf, keywords, case.detail, key)
+            return self.leave(
+                case.reason or _FAILED, args, nargsf, keywords, case.detail, key, scopes
+            )
     else:
         receiver.calls += 1
+        if state is None and receiver.replayed != 0:
+            receiver.miss()
         key = PyBytes_FromStringAndSize(signature.data(), signature.size())
         account = receiver.account_of((key, scopes))
         due = (receiver.calls > 1 or receiver.of_class.brief) and account.is_due(
@@ -366,7 +395,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         )
         decision = RECORD if due else WAIT
     if decision == WAIT:
-        return self.wait(receiver, account, key, args, nargsf, keywords)
+        return self.wait(receiver, account, key, scopes, args, nargsf, keywords)
     with Record() as record:
         if record.has_turn:
             return _record(
@@ -402,7 +431,7 @@ cdef PyObject* _record(KerasMethod self, Record record, Receiver receiver, Objec
     case = recording.case
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
     if _observers:
-        self.tell(args[0], _RECORDED, detail, case.arguments())
+        self.tell(args[0], _RECORDED, detail, case.key, scopes)
     record.start(_declared_codes())
     try:
         result = call_original(self, given, nargsf, keywords)

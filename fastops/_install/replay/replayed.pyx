@@ -5,6 +5,10 @@ A replay runs the ops that the function would run. Tapes record each op, a profi
 op that must not run in a private kernel falls back to TensorFlow. If a tensor value differs from
 the value that the recorded Python read, or an op fails, the original function is called. Until
 then, the replay has had no visible effect.
+
+While a profile observes calls, `_observed` handles them: it calls `_replayed`, and tells the
+observers which calls were replayed. So `_replayed` need not ask whether there are observers before
+it returns the result of a replay.
 """
 
 cimport cython
@@ -17,10 +21,13 @@ from libcpp.vector cimport vector
 from fastops._core.preparing cimport flushes
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
+from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._dispatch cimport Op
 from fastops._install.adapters cimport array_type, call_waiting, put_tensor
 from fastops._install.replacement cimport Replacement, call_original, enable, live
-from fastops._situation cimport NO_PROMOTION, NO_STRATEGY, PLAIN, missing
+from fastops._situation cimport (
+    IN_ORDER, NO_PROMOTION, NO_STRATEGY, PLAIN, missing, reason_of,
+)
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds
 from fastops._specialize.policy cimport (
@@ -34,16 +41,52 @@ from fastops._specialize.policy cimport (
 from fastops._specialize.recording.record cimport Record
 from fastops._specialize.replay cimport Replay, are_leaves
 from fastops._specialize.signatures cimport read_tensors
-from fastops._specialize.specialization cimport Decision, HIT, RECORD, Specialization, WAIT
+from fastops._specialize.specialization cimport (
+    Decision,
+    EXHAUSTED,
+    FAILED,
+    HIT,
+    MISSED,
+    RECORD,
+    REJECTED,
+    Specialization,
+    WAIT,
+)
 
 cdef extern from "definitions.h":
     pass
 
+import threading
+import weakref
+from functools import partial
+from inspect import unwrap
+
+from fastops._core.reasons import text_of as _text_of
 from fastops._install.lookups import of_codes as _of_codes, of_function as _of_function
+from fastops._specialize.observers import (
+    OBSERVERS as _told, SWITCHES as _switches, tell as _tell,
+)
 from fastops._specialize.recording.recording import as_refusal, prepare_kernels, recording
 
 cdef enum:
     _REQUIRED = PLAIN | NO_STRATEGY | NO_PROMOTION  # conditions on the surroundings of a call
+
+# Reasons why calls are not replayed. Recordings add reasons of their own.
+cdef str _REFUSED = _text_of("function_refused")
+cdef str _HANDLER = _text_of("dispatch_handler")
+cdef str _ARGUMENT = _text_of("method_argument_type")
+cdef str _RECORDED = _text_of("recorded")
+cdef dict _REASONS = {
+    RECORD: _text_of("turn_taken"),
+    MISSED: _text_of("global_changed"),
+    FAILED: _text_of("op_failed"),
+    EXHAUSTED: _text_of("values_decide"),
+    WAIT: _text_of("recording_not_due"),
+}
+
+cdef list _observers = _told
+_underway = threading.local()  # `calls`: for each observed call, whether the original makes it
+_alive = weakref.WeakValueDictionary()  # by identity, since stand-ins are equal to their originals
 
 # The extra cost of a recorded call and of making its replay, by the time of the call.
 cdef Estimate _cost = Estimate("recording of calls of functions", 24.0)
@@ -98,7 +141,8 @@ cdef class Replayed(Replacement):
         self.num_handlers = tuple([len(of) for of in handlers])
         self.ops = {}
         self.forget()
-        self.vectorcall = _replayed
+        self.vectorcall = _observed if _observers else _replayed
+        _alive[id(self)] = self
 
     def describe(self):
         """Describe the calls of the function.
@@ -134,6 +178,32 @@ cdef class Replayed(Replacement):
             if len(<dict>self.handlers[i]) != self.num_handlers[i]:
                 return True
         return False
+
+    cdef int observe(self, bint on) except -1:
+        """Have `_observed` handle the calls, or `_replayed`. Calls that are verified stay so."""
+        cdef vectorcall_t before = _observed, after = _replayed
+        if on:
+            before, after = after, before
+        if self.vectorcall == before:
+            self.vectorcall = after
+        elif self.while_holding == before:
+            self.while_holding = after
+        return 0
+
+    cdef PyObject* leave(self, str why, PyObject* const* args, size_t nargsf,
+                         PyObject* keywords) except NULL:
+        """Call the original function. Observers get the reason, unless it is None."""
+        if _observers:
+            note_left(self, None, why)
+        return call_original(self, args, nargsf, keywords)
+
+    cdef int tell(self, Specialization case, str why, str detail=None) except -1:
+        """Notify observers of a call: why it is not replayed (None: it is), and the particulars."""
+        arguments = describe = None
+        if case is not None:
+            arguments, describe = case.arguments(), partial(_description, self, case.key)
+        _tell(None, _title_of(self.original), arguments, why, detail, describe)
+        return 0
 
     cdef int forget(self) except -1:
         self.cases, self.last, self.reasons = Cache(MAX_FUNCTION_SIGNATURES), None, {}
@@ -225,22 +295,28 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
     cdef Specialization case
     cdef Decision decision
     cdef Record record
+    cdef int unmet
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
     if self.known_after != flushes:
         self.forget()
-    if (
-        not live and not self.always
-        or self.budget.is_spent()
-        or missing(_REQUIRED)
-        or self.handled()
-    ):
-        return call_original(self, args, nargsf, keywords)
+    if not live and not self.always:
+        return self.leave(None, args, nargsf, keywords)
+    if self.budget.is_spent():
+        return self.leave(_REFUSED, args, nargsf, keywords)
+    unmet = missing(_REQUIRED)
+    if unmet:
+        # In a graph or a recorded call there may be many calls; profiles have the reason by ops.
+        return self.leave(
+            None if unmet == IN_ORDER else reason_of(unmet), args, nargsf, keywords
+        )
+    if self.handled():
+        return self.leave(_HANDLER, args, nargsf, keywords)
     if PyTuple_GET_SIZE(self.arrays) != 0:
         tensors = []
         if _convert(self, args, n, keywords, tensors, &converted):
             given = converted.data()
     if not read_tensors(&signature, given, n, keywords):
-        return call_original(self, args, nargsf, keywords)
+        return self.leave(_ARGUMENT, args, nargsf, keywords)
     case = self.case_of(signature)
     decision = case.run(signature, &result)
     if decision == HIT:
@@ -252,8 +328,75 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
             if record.has_turn:
                 return _record(self, record, case, signature, given, n, keywords)
     if decision == WAIT:
+        if _observers:
+            note_left(self, case, _REASONS[WAIT])
         return call_waiting(self, case.account, True, args, nargsf, keywords)
+    if _observers:
+        note_undone(self, case, decision)
     return call_original(self, args, nargsf, keywords)
+
+
+cdef PyObject* _observed(PyObject* callable, PyObject* const* args, size_t nargsf,
+                         PyObject* keywords) except NULL:
+    """Handle a call, and notify observers if it is replayed. `leave` does so for other calls."""
+    cdef Replayed self = <Replayed>callable
+    cdef list calls = _underway.__dict__.setdefault("calls", [])
+    cdef PyObject* result
+    calls.append(False)
+    try:
+        result = _replayed(callable, args, nargsf, keywords)
+    finally:
+        left = calls.pop()
+    if not left:
+        self.tell(self.last, None)  # the last one here, unless threads call it at the same time
+    return result
+
+
+cdef int note_left(Replayed self, Specialization case, str why, str detail=None) except -1:
+    """Notify observers of a call that is left to the original."""
+    cdef list calls = _underway.__dict__.get("calls")
+    if calls:
+        calls[len(calls) - 1] = True
+    if why is not None:
+        self.tell(case, why, detail)
+    return 0
+
+
+cdef int note_undone(Replayed self, Specialization case, Decision decision) except -1:
+    """Notify observers of a call that is neither replayed nor recorded, though it could be."""
+    if decision == REJECTED:
+        return note_left(self, case, case.reason, case.detail)
+    return note_left(
+        self, case, _REASONS[decision], case.missed if decision == MISSED else None
+    )
+
+
+def _description(Replayed function, bytes key):
+    """Describe the calls of a signature. None if the recordings have been dropped."""
+    cdef PyObject* stored = function.cases.find(key)
+    return None if stored == NULL else (<Specialization>stored).describe()
+
+
+def _title_of(function):
+    """Return the public name of a function of TensorFlow; of any other, where it is defined."""
+    exported = unwrap(function, stop=lambda wrapper: hasattr(wrapper, "_tf_api_names"))
+    names = getattr(exported, "_tf_api_names", None)
+    if names:
+        return f"tf.{min(names, key=len)}"
+    holder = getattr(function, "__self__", None)
+    if hasattr(holder, "__qualname__"):  # a function that the user declares to be pure
+        function = holder
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _switch(on):
+    """Have calls of all functions observed, or no longer."""
+    cdef Replayed function
+    for function in list(_alive.values()):
+        function.observe(on)
+
+
+_switches.append(_switch)
 
 
 cdef PyObject* _record(Replayed self, Record record, Specialization case,
@@ -267,6 +410,8 @@ cdef PyObject* _record(Replayed self, Record record, Specialization case,
     case.begin()
     arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
     holders = [<object>signature.holder(i) for i in range(signature.num_holders())]
+    if _observers:
+        note_left(self, case, _RECORDED)
     record.start({})
     result = call_original(self, args, nargsf, keywords)
     record.stop()

@@ -1,25 +1,37 @@
-"""Observers of calls of Keras's objects, replayed or not (used by `fastops.profile`)."""
+"""Observers of calls that recordings may replay (used by `fastops.profile`)."""
 
 import threading
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 OBSERVERS: list[tuple] = []
 """Pairs of a thread's number (None for all threads) and the dict of `observe_all`."""
 
+SWITCHES: list = []
+"""Functions to call when observing begins, with True, and when it ends, with False."""
+
 
 @dataclass(slots=True)
 class Observed:
-    """Calls with the same key.
+    """Calls of one kind.
+
+    A kind is a tuple: the method (None for a function), the name of the function or object, the
+    arguments as text (None: they were not read), and the reason why the calls were not replayed
+    (None: they were).
 
     Attributes
     ----------
+    describe : callable or None
+        Returns what `Specialization.describe` returns, or None. None if the arguments were not
+        read.
     calls : int
         The number of calls.
     detail : str or None
         The latest particulars of the reason.
     """
 
+    describe: Callable | None
     calls: int = 0
     detail: str | None = None
 
@@ -30,8 +42,7 @@ def observe_all():
     Returns
     -------
     dict of tuple to Observed
-        By the name of the method, the name of the object, the arguments as text (None: they were
-        not read), and the sentence of the reason why the calls were not replayed (None: they were).
+        By kind, the calls, as they are made.
     """
     return _begin(None)[1]
 
@@ -43,29 +54,34 @@ def observed():
     Yields
     ------
     dict of tuple to Observed
-        See `observe_all`.
+        By kind, the calls, as they are made.
     """
     mine = _begin(threading.get_ident())
     try:
         yield mine[1]
     finally:
         OBSERVERS[:] = [observer for observer in OBSERVERS if observer is not mine]
+        if not OBSERVERS:
+            _switch(False)
 
 
 def _begin(thread):
     mine = thread, {}
     OBSERVERS.append(mine)
+    _switch(True)
     return mine
 
 
-def tell(method, instance, arguments, why, detail):
-    """Notify the observers of a call."""
-    name = getattr(instance, "name", None)
-    title = f"{type(instance).__name__} {name}" if name else type(instance).__name__
+def _switch(on):
+    for switch in SWITCHES:
+        switch(on)
+
+
+def tell(method, name, arguments, why, detail, describe):
+    """Notify the observers of a call. See `Observed` for the parameters."""
     for thread, calls in list(OBSERVERS):
         if thread in (None, threading.get_ident()):
-            key = method.rpartition(".")[2], title, arguments, why
-            known = calls.setdefault(key, Observed())
+            known = calls.setdefault((method, name, arguments, why), Observed(describe))
             known.calls += 1
             if detail is not None:
                 known.detail = detail
