@@ -18,10 +18,30 @@ inline uint64_t DictVersion(PyObject* dict) {
 #endif
 }
 
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
+// The array in which CPython 3.11 keeps the attributes of an instance until somebody asks for its
+// dict; nullptr if there is a dict. The second byte before the array is the number of attributes.
+inline uint8_t* InlineValues(PyObject* instance) {
+  if (!PyType_HasFeature(Py_TYPE(instance), Py_TPFLAGS_MANAGED_DICT)) return nullptr;
+  return reinterpret_cast<uint8_t**>(instance)[-4];
+}
+#endif
+
 // The dict of an instance, borrowed. It is created if necessary, and the instance keeps it until
-// its
-// `__dict__` is replaced. nullptr for an instance that cannot have a dict.
+// its `__dict__` is replaced. nullptr for an instance that cannot have a dict.
 inline PyObject* InstanceDict(PyObject* instance) {
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
+  if (InlineValues(instance) != nullptr) {
+    // CPython 3.11 may collect garbage while it allocates the dict. TensorFlow's code that shows
+    // tensors to the collector would make a second dict of the same array, and the process would
+    // crash once the first one frees the array.
+    const int collects = PyGC_Disable();
+    PyObject** slot = _PyObject_GetDictPtr(instance);
+    if (collects) PyGC_Enable();
+    if (slot == nullptr) PyErr_Clear();
+    return slot == nullptr ? nullptr : *slot;
+  }
+#endif
 #if PY_VERSION_HEX < 0x030c0000
   PyObject** slot = _PyObject_GetDictPtr(instance);
   if (slot == nullptr) return nullptr;
@@ -44,6 +64,10 @@ inline PyObject* InstanceDict(PyObject* instance) {
 // The dict of an instance, borrowed. Before CPython 3.12, nullptr if no attribute was ever set, as
 // for most tensors.
 inline PyObject* InstanceDictIfAny(PyObject* instance) {
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
+  const uint8_t* values = InlineValues(instance);
+  if (values != nullptr) return values[-2] == 0 ? nullptr : InstanceDict(instance);
+#endif
 #if PY_VERSION_HEX < 0x030c0000
   PyObject** slot = _PyObject_GetDictPtr(instance);
   return slot == nullptr ? nullptr : *slot;

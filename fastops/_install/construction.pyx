@@ -15,6 +15,7 @@ from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.tensors cimport handle_dtype, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.dicts cimport InstanceDict
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._situation cimport IN_ORDER, NO_PROMOTION, NO_TAPE, ONLY_HOST, missing
@@ -135,6 +136,7 @@ cdef class VariableTemplate:
         )
         variable = _ResourceVariable.__new__(_ResourceVariable)
         handle._handle_data = _HandleData.FromString(self.handle_data)
+        InstanceDict(<PyObject*>handle)  # makes the dict safely, while it is empty
         handle._parent_trackable = _reference(variable)
         handle._name = state["_handle_name"]
         handle._unique_id = unique_id

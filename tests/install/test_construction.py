@@ -518,6 +518,32 @@ def test_eight_threads():
     assert len({v._unique_id for v in seen}) == len(seen) == 400
 
 
+def dicts_of_handles():
+    return {id(one) for one in gc.get_objects() if type(one) is dict and "_parent_trackable" in one}
+
+
+def test_collections_while_variables_are_made():
+    """CPython 3.11 may collect garbage while it makes the dict of a handle.
+
+    TensorFlow's code that shows tensors to the collector makes the dict, too. Two dicts with one
+    array of values would crash the process.
+    """
+    for _ in range(40):  # after these, tensors share only one name of attributes
+        tf.constant(1.0)
+    before, thresholds = dicts_of_handles(), gc.get_threshold()
+    with fastops.accelerated():
+        made = [tf.Variable(float(step), name="mine") for step in range(TIMES)]
+        in_use = [{} for _ in range(200)]  # CPython reuses up to 80 dicts that have been freed
+        try:
+            for threshold in range(1, 40):  # some collect when a handle gets its dict
+                gc.set_threshold(threshold)
+                made += [tf.Variable(float(step), name="mine") for step in range(TIMES, 40)]
+        finally:
+            gc.set_threshold(*thresholds)
+    assert dicts_of_handles() - before <= {id(v.handle.__dict__) for v in made}
+    assert len(in_use) == 200
+
+
 def test_a_template_may_be_dropped_while_a_variable_is_made(monkeypatch):
     number, dropped = ops.uid, []
 
