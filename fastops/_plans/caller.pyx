@@ -67,18 +67,12 @@ cdef double _share_in_loops = costs.SHARE_IN_LOOPS
 cdef bint pays_for_plan(Account account, double num_nodes, bint loops) noexcept:
     """Whether calls of a trace have cost enough to make its plan.
 
-    A plan saves TensorFlow's overhead, not the time of kernels. A smaller share of overhead in a
-    call means that the plan takes longer to pay back, and also that it saves less. So the bar is
-    the cost divided by the square of this share: a function whose calls are half overhead needs
-    four times the calls' cost of a function without kernel time. If there is a loop, the share is
-    not known, and not assumed to be small.
+    If there is a loop, the share that a plan saves is not known, and not assumed to be small.
     """
-    cdef int64_t call_ns = max(account.shortest_ns, 1)
-    cdef double share = min(_saving.of(num_nodes + _around_call) / <double>call_ns, 1.0)
-    if loops:
-        share = max(share, _share_in_loops)
-    return account.is_due(
-        <int64_t>min(_making.of(num_nodes + _around_plan) / (share * share), 1e18)
+    return account.is_due_by_share(
+        _making.of(num_nodes + _around_plan),
+        _saving.of(num_nodes + _around_call),
+        _share_in_loops if loops else 0.0,
     )
 
 

@@ -85,8 +85,8 @@ cdef bint is_covered() noexcept
 cdef bint cover(bint value) noexcept
 
 
-# The bar: the time that an account must reach before a recording or plan of this cost is made.
-cdef int64_t bar_of(int64_t cost_ns) noexcept
+# Whether calls have waited too long for a recording of this expected cost.
+cdef bint is_overdue(int64_t waited_ns, int64_t cost_ns) noexcept
 
 
 # The expected cost of a recording or plan, in proportion to a size that is known before.
@@ -124,6 +124,8 @@ cdef class Account:
     cdef void charge(self, int64_t ns) noexcept
     cdef int64_t spent(self) noexcept
     cdef bint is_due(self, int64_t cost_ns) noexcept
+    cdef bint is_due_by_share(self, int64_t cost_ns, double saved_ns, double least) noexcept
+    cdef void begin(self, int64_t cost_ns, double saved_ns, bint anew) noexcept
     cdef void restart(self) noexcept
     cdef void drop(self) noexcept
     cdef void forgive(self) noexcept

@@ -11,10 +11,11 @@ ends right after that has lost no more than this cost, which is in proportion to
 2. An `Estimate` is the expected cost, in proportion to a size. It starts with a figure that is
    rather too high, and follows the costs that are measured in this process.
 3. `Account.is_due` compares the two. Each recording or plan that is dropped because something has
-   changed doubles the bar.
+   changed doubles the bar, and replays that have paid for a recording reset it (`Account.begin`).
+   `Account.is_due_by_share` is the rule for plans, which save only a part of a call's time.
 4. Time counts once. While a call charges an account, the calls inside it charge nothing and get no
    recordings: the recording of the outer call will replay them (`cover`). A call that has waited
-   for too long stops covering the calls inside it.
+   for too long (`is_overdue`) stops covering the calls inside it.
 
 The limits of all recordings and plans are in `policy.pxd`.
 
@@ -46,8 +47,8 @@ cdef int64_t now() except? -1:
     return Nanoseconds() if _clock is None else _clock()
 
 
-cdef int64_t bar_of(int64_t cost_ns) noexcept:
-    return <int64_t>(_share * cost_ns)
+cdef bint is_overdue(int64_t waited_ns, int64_t cost_ns) noexcept:
+    return waited_ns >= MAX_WAIT * <int64_t>(_share * cost_ns)
 
 
 cdef bint is_covered() noexcept:
@@ -130,6 +131,33 @@ cdef class Account:
         """Whether to make a recording or plan of this expected cost; never before a call."""
         cdef double bar = _share * cost_ns * (1 << min(self.drops, MAX_DOUBLINGS))
         return self.calls > 0 and self.spent() >= bar
+
+    cdef bint is_due_by_share(self, int64_t cost_ns, double saved_ns, double least) noexcept:
+        """Whether to make a plan of this expected cost, if it saves only a part of a call's time.
+
+        A plan saves TensorFlow's overhead, not the time of kernels. A smaller share of overhead in
+        a call means that the plan takes longer to pay back, and also that it saves less. So the bar
+        is the cost divided by the square of this share: a function whose calls are half overhead
+        needs four times the calls' cost of a function without kernel time.
+
+        `saved_ns` is what a plan saves in each call, and `least` the least share to assume.
+        """
+        cdef double share = max(min(saved_ns / max(self.shortest_ns, 1), 1.0), least)
+        return self.is_due(<int64_t>min(cost_ns / (share * share), 1e18))
+
+    cdef void begin(self, int64_t cost_ns, double saved_ns, bint anew) noexcept:
+        """Restart the count, since a recording of this expected cost begins.
+
+        `saved_ns` is what the replays of earlier recordings have saved: if they have paid for a
+        recording, the bar is reset. Otherwise, if the recording is made because the earlier ones do
+        not fit (`anew`), it is raised.
+        """
+        if saved_ns >= cost_ns:
+            self.forgive()
+        elif anew:
+            self.drop()
+        else:
+            self.restart()
 
     cdef void restart(self) noexcept:
         """Restart the count, since a recording or plan is being made. Keep the time of a call."""

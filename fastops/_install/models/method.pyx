@@ -27,7 +27,7 @@ from fastops._install.models.receivers cimport Receivers
 from fastops._install.models.scopes cimport Scopes
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._situation cimport NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reason_of
-from fastops._specialize.objects.case cimport MethodCase, cost_of
+from fastops._specialize.objects.case cimport MethodCase, cost_for
 from fastops._specialize.objects.receiver cimport Receiver
 from fastops._specialize.objects.state cimport ObjectState
 from fastops._specialize.policy cimport Account, is_covered
@@ -377,7 +377,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         if decision == FAILED:
             return self.leave(_FAILED, args, nargsf, keywords, None, case.key, scopes)
         account, key = case.account, case.key
-        decision = case.next(cost_of(account.shortest_ns).of(account.shortest_ns))
+        decision = case.next(cost_for(account))
         if decision == EXHAUSTED:
             return self.leave(_VALUES, args, nargsf, keywords, None, key, scopes)
         if decision == REJECTED:
@@ -391,7 +391,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         key = PyBytes_FromStringAndSize(signature.data(), signature.size())
         account = receiver.account_of((key, scopes))
         due = (receiver.calls > 1 or receiver.of_class.brief) and account.is_due(
-            cost_of(account.shortest_ns).of(account.shortest_ns)
+            cost_for(account)
         )
         decision = RECORD if due else WAIT
     if decision == WAIT:

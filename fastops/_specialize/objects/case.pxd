@@ -5,12 +5,12 @@ from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
 from fastops._specialize.guards.watch cimport Globals, Watch
-from fastops._specialize.policy cimport Account, Estimate
+from fastops._specialize.policy cimport Account
 from fastops._specialize.specialization cimport Specialization
 
 
 # The expected cost of two recorded calls and the trial, by the time of one call.
-cdef Estimate cost_of(int64_t call_ns)
+cdef int64_t cost_for(Account account)
 
 
 cdef class MethodCase(Specialization):

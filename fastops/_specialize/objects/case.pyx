@@ -24,7 +24,11 @@ cdef list _costs = [
 ]
 
 
-cdef Estimate cost_of(int64_t call_ns):
+cdef int64_t cost_for(Account account):
+    return _estimate(account.shortest_ns).of(account.shortest_ns)
+
+
+cdef Estimate _estimate(int64_t call_ns):
     cdef int64_t bound = 1_000_000
     cdef int i = 0
     while i < 3 and call_ns >= bound:
@@ -79,7 +83,7 @@ cdef class MethodCase(Specialization):
         cdef int64_t call_ns = self.account.shortest_ns
         self.made_ns += ns - call_ns
         if self.first is None:
-            cost_of(call_ns).learn(call_ns, self.made_ns)
+            _estimate(call_ns).learn(call_ns, self.made_ns)
             self.made_ns = 0
         return 0
 

@@ -38,7 +38,7 @@ cdef class Receiver:
     cdef Account account_of(self, tuple key)
     # Whether the calls of a signature have waited too long for a recording.
     cdef bint waits_too_long(self, Account account) noexcept
-    # Updates the account when a recording begins.
+    # Updates the account when a recording begins. `anew`: the earlier ones do not fit this call.
     cdef int begin(self, Account account, bint anew) except -1
     # The change since the last known state, as text for observers.
     cdef str changed(self)

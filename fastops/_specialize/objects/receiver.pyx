@@ -6,7 +6,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 
 from fastops._specialize.cache cimport Cache
-from fastops._specialize.objects.case cimport MethodCase, cost_of
+from fastops._specialize.objects.case cimport MethodCase, cost_for
 from fastops._specialize.objects.state cimport ClassRecordings, ObjectState
 from fastops._specialize.policy cimport (
     Account,
@@ -17,8 +17,7 @@ from fastops._specialize.policy cimport (
     MAX_OP_SETS,
     MAX_STATE_CHANGES,
     MAX_TEMPLATES,
-    MAX_WAIT,
-    bar_of,
+    is_overdue,
 )
 from fastops._specialize.replay cimport Replay
 
@@ -108,24 +107,11 @@ cdef class Receiver:
         return self.accounts.put(key, account)
 
     cdef bint waits_too_long(self, Account account) noexcept:
-        cdef int64_t call_ns = account.shortest_ns
-        return self.waited_ns >= MAX_WAIT * bar_of(cost_of(call_ns).of(call_ns))
+        return is_overdue(self.waited_ns, cost_for(account))
 
     cdef int begin(self, Account account, bint anew) except -1:
-        """Update the account when a recording begins.
-
-        `anew`: the earlier recordings do not fit this call. If earlier replays have saved as much
-        as a recording costs, the bar is reset.
-        """
         cdef unsigned long long replays = self.replayed - self.paid_until
-        if replays * account.shortest_ns >= <double>cost_of(account.shortest_ns).of(
-            account.shortest_ns
-        ):
-            account.forgive()
-        elif anew:
-            account.drop()
-        else:
-            account.restart()
+        account.begin(cost_for(account), <double>replays * account.shortest_ns, anew)
         self.paid_until = self.replayed
         return 0
 
