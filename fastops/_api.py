@@ -57,8 +57,8 @@ with _build.chosen():
 
 REASONS = {reason.id: reason.sentence for reason in _REASONS}
 
-# Where pickles and signatures have the classes of reports from. Each former module holds what it
-# held, wherever that is now.
+# Pickles and signatures name the classes of reports by their former modules. Each of these modules
+# is made here, with its former contents.
 for _former, _modules in {
     "fastops._description": [_description],
     "fastops._profile": [_profile, _explain],

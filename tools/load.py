@@ -1,6 +1,7 @@
 """Load the model from files and the registry, with all validations.
 
-Only this module and `tools.snapshot` use protobufs; only this one reads TOML.
+Of the modules of the generator, only this one and `tools.snapshot` use protobufs, and only this one
+reads TOML.
 """
 
 import hashlib
@@ -33,7 +34,7 @@ class LoadError(Exception):
 
 @contextmanager
 def context(subject):
-    """Make every error inside name the object that it is about."""
+    """Add the name of the subject to the message of every error in the block."""
     try:
         yield
     except LoadError as error:
@@ -51,7 +52,7 @@ def load(ops=OPS, policy=POLICY, facts=FACTS):
 
 
 def read_snapshot(path):
-    """Return the `Snapshot` in a file of OpDefs (text format) and in files of earlier versions."""
+    """Return the `Snapshot` in a file of OpDefs (text format) and its files of earlier versions."""
     text = Path(path).read_text()
     version = _version(path, text)
     ops = _from_protos(path, parse(text).values())
@@ -63,9 +64,9 @@ def read_snapshot(path):
         earlier_ops = _from_protos(file, restore(text, difference).values())
         known[_version(file, difference)] = {op.name: op for op in earlier_ops}
         if gone := known[_version(file, difference)].keys() - known[version].keys():
-            # No op has been removed so far. For a removed op, the functions would have to be made
-            # of the earlier OpDef.
-            raise LoadError(f"{file.name}: {sorted(gone)} are no more, which no page mentions")
+            # No op has been removed so far. The functions of a removed op would have to be made of
+            # its earlier OpDef.
+            raise LoadError(f"{file.name}: {sorted(gone)} are not in {path.name}: not supported")
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Snapshot(version, digest, tuple(ops), first_seen(known))
 
@@ -120,7 +121,7 @@ def restore(text, difference):
 
 
 def written(text, difference):
-    """Return the result of `tools.snapshot.op_defs`, given its difference from the snapshot."""
+    """Return the text of `tools.snapshot.op_defs` in another TensorFlow, given the difference."""
     ops = op_def_pb2.OpList(op=restore(text, difference).values())
     head = difference.splitlines()[0].partition(",")[0]
     return f"{head}\n{text_format.MessageToString(ops)}"
@@ -132,7 +133,7 @@ def minor(text):
 
 
 def first_seen(known):
-    """Return the first version of features that an earlier one lacks: see `Snapshot.since`.
+    """Return the first version that has a feature, for new features: see `Snapshot.since`.
 
     Parameters
     ----------
@@ -184,7 +185,7 @@ def read_policy(path, snapshot, facts):
         return names
 
     def matching(table, patterns):
-        """Return the ops for patterns; each must match one."""
+        """Return the ops that match patterns. Each pattern must match at least one op."""
         matches = []
         for pattern in patterns:
             names = [name for name in ops if fnmatchcase(name, pattern)]
@@ -238,10 +239,14 @@ def read_policy(path, snapshot, facts):
         if name not in direct["unseeded"] or not {"seed", "seed2"} <= {
             attr.name for attr in ops[name].attrs
         }:
-            raise LoadError(f"{path.name}, [direct.seeded]: {name} does not draw by two seeds")
+            raise LoadError(
+                f"{path.name}, [direct.seeded]: {name} is not a random op with two seeds"
+            )
     for name in direct["unread_seeds"]:
         if name in allowed or not {"seed", "seed2"} <= {attr.name for attr in ops[name].attrs}:
-            raise LoadError(f"{path.name}, [direct.unread_seeds]: {name} draws or has no two seeds")
+            raise LoadError(
+                f"{path.name}, [direct.unread_seeds]: {name} is on an allow-list or lacks two seeds"
+            )
     return Policy(
         names=data.get("names", {}),
         raw_names=data.get("raw_names", {}),

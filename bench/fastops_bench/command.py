@@ -24,7 +24,7 @@ EPILOG = """\
 examples:
   python -m fastops bench --quick --html report.html    everything, in under three minutes
   python -m fastops bench ladder -k MatMul -k Conv2D    some ops of a suite
-  python -m fastops bench --list sizes                  what there is
+  python -m fastops bench --list sizes                  the cases of a suite
   python -m fastops bench --compare before.json after.json
 
 suites:
@@ -44,7 +44,7 @@ def parser():
         action="append",
         default=[],
         metavar="TEXT",
-        help="run only what has this in its name, such as an op; may be repeated",
+        help="run only cases whose names contain TEXT, such as an op; may be repeated",
     )
     found.add_argument(
         "--tag", choices=["short", "long", "all"], help="default: all; with --quick: short"
@@ -228,7 +228,10 @@ def _follow(process, run, tell):
 
 
 def _check(process, event, content):
-    """Raise an error if a process crashed: pytest's status after a complete run is 0, 1 or 5."""
+    """Raise an error if a process crashed; if tests have failed, add the crash to these instead.
+
+    After a complete run, pytest's status is 0, 1 or 5.
+    """
     if event["status"] not in (0, 1, 5) and not content["failed"]:
         raise StoppedError(
             f"the process {process.name} ended with status {event['status']}:\n{event['output']}"
@@ -238,9 +241,9 @@ def _check(process, event, content):
 
 
 def _nothing(process, names):
-    """Raise an error that nothing matches the filter, with some of the existing names."""
+    """Return the message that nothing matches the filter, with some of the existing names."""
     asked = ", ".join(process.wanted) or f"the tag {process.tag}"
-    lines = [f"nothing has {asked} in its name; for each suite, some of what there is:"]
+    lines = [f"nothing has {asked} in its name; some of the names of each suite:"]
     suites = {}
     for name in names:
         suites.setdefault(name.partition(": ")[0], []).append(name.partition(": ")[2])

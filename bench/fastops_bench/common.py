@@ -46,7 +46,7 @@ def installed(module):
 
 
 def long_but(names, short):
-    """Return parameters of a test; all except for some are marked as long."""
+    """Return parameters of a test. All that are not in `short` are marked as long."""
     return [
         pytest.param(name, id=name, marks=() if name in short else pytest.mark.long)
         for name in names

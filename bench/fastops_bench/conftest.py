@@ -10,7 +10,7 @@ from fastops_bench.common import COMMANDS
 from fastops_bench.forks import Forks
 
 RECORD = "fastops_bench"
-"""The property of a test that has its record."""
+"""The name of the user property in which a test stores its records."""
 
 QUICK_ROUNDS, QUICK_BLOCK = 7, 5e-4
 """Limits of a quick run. With fewer rounds, a median has no 95 % confidence interval."""
@@ -23,7 +23,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "onednn: the kernel may be oneDNN's")
-    config.addinivalue_line("markers", "covers(*names): other names of what the test measures")
+    config.addinivalue_line("markers", "covers(*names): more names that a filter may match")
     config.addinivalue_line("markers", "long: not in a quick run")
 
 
@@ -35,7 +35,7 @@ def effort(request):
 
 @pytest.fixture
 def wanted(request):
-    """Tell whether a name contains one of the filters."""
+    """Return a function that tells whether a name contains one of the filters."""
     parts = [part.lower() for part in request.config.getoption("--wanted")]
     return lambda name: not parts or any(part in name.lower() for part in parts)
 
@@ -47,7 +47,7 @@ def quick(effort):
 
 @pytest.fixture
 def record(request):
-    """Store the record of a test: its group, its label, and figures."""
+    """Return a function that stores a record of a test: its group, its label, and figures."""
 
     def leave(group, label, **figures):
         suite = request.path.stem.removeprefix("bench_")
@@ -60,7 +60,7 @@ def record(request):
 
 @pytest.fixture
 def times(effort):
-    """Return the number of rounds for a number of rounds in a full run."""
+    """Return a function from the number of rounds in a full run to that in this run."""
 
     def capped(full, quick=QUICK_ROUNDS):
         return {"full": full, "quick": min(full, quick), "once": 1}[effort]
@@ -70,7 +70,10 @@ def times(effort):
 
 @pytest.fixture
 def race(effort, times, record):
-    """Time arms in turn, and store their samples, in nanoseconds per call, one for each round."""
+    """Return a function that times arms in turn, and stores their samples.
+
+    There is one sample for each round, in nanoseconds per call.
+    """
 
     def run(group, label, arms, rounds=31, block=2e-3, **figures):
         length = {"full": block, "quick": min(block, QUICK_BLOCK), "once": None}[effort]

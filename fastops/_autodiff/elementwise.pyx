@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Gradients of elementwise ops, and of ops that pass their values on."""
+"""Gradients of elementwise ops, and of ops whose outputs are copies of their inputs."""
 
 from fastops._autodiff.backward_op cimport (
     BackwardOp,
@@ -239,7 +239,7 @@ cdef object _log1p(BackwardOp* op):
     return _MUL.run((grad_of(op), _RECIPROCAL.run((x,))))
 
 
-# Ops that have an op for their gradient, of the output and the gradient
+# Ops whose gradient is another op, of the output (or the input) and the incoming gradient
 
 cdef object _reciprocal(BackwardOp* op):
     return _RECIPROCAL_GRAD.run((output_of(op, 0), grad_of(op)))
@@ -280,6 +280,8 @@ cdef object _selu(BackwardOp* op):
 cdef object _leaky_relu(BackwardOp* op):
     return _LEAKY_RELU_GRAD.run((grad_of(op), input_of(op, 0), attr_of(op, "alpha")))
 
+
+# Other functions
 
 cdef object _softplus(BackwardOp* op):
     return _MUL.run((grad_of(op), _SIGMOID.run((input_of(op, 0),))))

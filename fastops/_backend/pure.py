@@ -53,7 +53,7 @@ def replayable(function):
     -------
     callable
         The same function, with two methods: ``describe()`` reports which calls are replayed, and
-        ``recordings()`` what they run and compare.
+        ``recordings()`` shows which ops they run and what they compare.
 
     Notes
     -----

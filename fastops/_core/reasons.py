@@ -18,15 +18,15 @@ class Reason(NamedTuple):
     Attributes
     ----------
     id : str
-        A name that stays.
+        A name, which stays the same in later versions.
     area : str
         One of `AREAS`.
     sentence : str
-        What is the case. It holds no particulars.
+        The reason in words, without particulars.
     hint : str
         What it means, or what a user can do; "" if the sentence says all.
     path : str
-        For calls of ops: the path that the call takes, one of `PATHS`, or a text if it depends.
+        For calls of ops: the path that the call takes, one of `PATHS`, or a text if it varies.
     """
 
     id: str

@@ -1,8 +1,8 @@
 """Trials: compare a plan with a run of TensorFlow's session on the same values.
 
 `fastops._specialize.trial` has the trials of replays. It copies variables right before the recorded
-call. A session runs in a graph, and its variables are known by their handles alone. So the values
-are read before the run (`state`), and the plan gets copies that are made of these values after it.
+call. A session runs in a graph, and its variables are known by their handles alone. So
+`state` reads the values before the run. After the run, the plan gets copies made of these values.
 """
 
 import tensorflow as tf

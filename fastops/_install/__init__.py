@@ -38,8 +38,9 @@ name is below it, too. The contract is in ``pyproject.toml``. From the top:
    of those that only inspect values. `lazy` has the class of iterators that make their resource
    late, and `rows` makes elements from rows.
 9. `lookups` makes guards. `target` is the class of patch points. `seeds` sees when TensorFlow drops
-   kernels. `mapped` runs functions that pipelines map. `adapters` has steps of the stand-ins whose
-   calls are recorded.
+   kernels. `mapped` runs functions that pipelines map. `adapters` has steps shared by the
+   stand-ins whose calls are recorded.
 10. `replacement` is the base class of stand-ins. `upstream`, `restated`, `handlers` and `dtypes`
-    know the names, the code, the handlers and the dtypes of TensorFlow.
+    know the names, the code, the handlers and the dtypes of TensorFlow. `reads` finds the names
+    that code looks up.
 """

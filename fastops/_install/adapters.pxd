@@ -1,4 +1,4 @@
-# Steps that the stand-ins share whose calls are recorded.
+# Steps shared by the stand-ins whose calls are recorded.
 
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 
@@ -19,12 +19,13 @@ cdef inline bint has_arrays(PyObject* const* args, Py_ssize_t n) noexcept:
 
 
 # Puts a tensor in the place of an argument that is an array. The tensor is added to `tensors`,
-# which keeps it alive. False if TensorFlow would make no tensor of numbers of the array.
+# which keeps it alive. False if the array is not one of bools or real numbers, or if TensorFlow
+# cannot convert it.
 cdef bint put_tensor(PyObject** place, list tensors) except -1
 
 # Calls the original, since a recording would not pay yet, and charges its time to the account. If
-# it covers the calls inside it, these charge no accounts of their own: a recording would replay
-# them, too. In a call that is covered, nothing is charged.
+# `covers`, calls inside this call are covered: they charge no accounts of their own, since a
+# recording would replay them, too. A call that is covered itself charges nothing.
 cdef PyObject* call_waiting(Replacement stand_in, Account account, bint covers,
                             PyObject* const* args, size_t nargsf,
                             PyObject* keywords) except NULL

@@ -1,4 +1,4 @@
-"""Steps that the stand-ins share whose calls are recorded.
+"""Steps shared by the stand-ins whose calls are recorded.
 
 These stand-ins are the adapters of `fastops._specialize`: those for functions (`replay`) and those
 for methods of Keras's objects (`models`).

@@ -136,7 +136,7 @@ cdef class VariableTemplate:
         )
         variable = _ResourceVariable.__new__(_ResourceVariable)
         handle._handle_data = _HandleData.FromString(self.handle_data)
-        InstanceDict(<PyObject*>handle)  # makes the dict safely, while it is empty
+        InstanceDict(<PyObject*>handle)  # makes the dict with collections paused
         handle._parent_trackable = _reference(variable)
         handle._name = state["_handle_name"]
         handle._unique_id = unique_id

@@ -1,7 +1,7 @@
 # distutils: language = c++
 """Finds the names that code looks up, and the objects that they lead to.
 
-Most guards share code: `reads_of` keeps what library code reads.
+Many guards cover the same code, so `reads_of` keeps the names that library code reads.
 """
 
 cimport cython
@@ -21,7 +21,7 @@ from fastops._specialize.guards.names import is_hook as _is_hook
 
 # What an instruction means for a path of names.
 cdef enum Effect:
-    ENDS = 0        # the value is not a name's, as for all instructions that are not below
+    ENDS = 0        # the path ends: the effect of all instructions that are not below
     NOTHING
     EXTENDS_ARGUMENT
     LOADS_GLOBAL
@@ -54,7 +54,7 @@ cdef int _fill() except -1:
         _effects[number] = ENDS
     for name, op in opcode.opmap.items():
         number = op
-        if number > 255:  # of no code: a part of the compiler has it
+        if number > 255:  # only the compiler uses it, and no code contains it
             continue
         if name.startswith(("BINARY_", "INPLACE_", "UNARY_", "COMPARE_")) and name not in (
             "BINARY_SUBSCR", "BINARY_SLICE", "UNARY_NOT",
@@ -139,7 +139,7 @@ def paths(code):
     return frozenset(followed), frozenset(loose)
 
 
-cdef dict _known = {}       # by the identity of a module's dict or a class: it, and a dict by name
+cdef dict _known = {}       # by the identity of a module's dict or a class: it, and its `Binding`s
 cdef dict _reads = {}       # see `reads_of`
 
 
@@ -155,7 +155,7 @@ cdef class Binding:
     compared : bool
         Whether guards compare the value. Otherwise it is a setting, which may change.
     called : bool
-        Whether code calls the value.
+        Whether the value is a function, method or property, which code may call.
     foreign : bool
         Whether code other than TensorFlow's and Keras's has put it there.
     piece : str or None
@@ -165,7 +165,7 @@ cdef class Binding:
     generated : bool
         Whether it is one of the generated functions.
     kept : bool
-        Whether the holder belongs to a package, so that this may be kept.
+        Whether the holder belongs to TensorFlow or Keras, so that `name_in` may keep the binding.
     """
 
     cdef readonly object value, piece
@@ -241,7 +241,7 @@ cdef class Reads:
     names : list of tuple
         The dict of each module and each class, with the compared objects by name.
     called : set of int
-        The identities of the dicts and classes by whose names mirrored code calls functions.
+        The identities of the dicts and classes in which mirrored code looks up functions.
     below : list of callable
         Functions of the same module that the code calls, unless the guard covers them in full.
     pieces : list of str
@@ -249,7 +249,7 @@ cdef class Reads:
     generated : list of tuple
         The code and the globals of the generated functions that it calls.
     foreign : bool
-        Whether an object is none of TensorFlow's and Keras's.
+        Whether other code than TensorFlow's and Keras's has put an object in one of the places.
     """
 
     cdef readonly list names, below, pieces, generated
@@ -274,7 +274,7 @@ cdef class Reads:
         self.guard = Guard(self.compared)
 
     def compared(self):
-        """Return the names for a guard, which says whether all of them lead to the same objects."""
+        """Return the compared names in the form that `Guard` expects."""
         return [(holder, names, True) for holder, names in self.names], True
 
     cdef int follow(self, tuple path) except -1:
@@ -327,7 +327,10 @@ cdef class Reads:
 
 
 def reads_of(code, namespace, mirrored, kinds, classify, keep):
-    """Return the `Reads` of code. If `keep`, they serve the next call, while the names hold."""
+    """Return the `Reads` of code.
+
+    If `keep`, the next call returns the same `Reads`, while the names lead to the same objects.
+    """
     cdef Reads reads
     cdef PyObject* known
     key = code, <size_t><PyObject*>namespace, mirrored

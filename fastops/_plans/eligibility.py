@@ -28,7 +28,7 @@ def is_bound(node):
 
 
 def has_seeds(node):
-    """Tell whether a random node is bound by a pair of seeds that plans can begin with."""
+    """Tell whether only a pair of seeds binds a random node. Plans can begin with such seeds."""
     others = policy.BINDING - {"seed", "seed2"}
     return node.op in policy.SEEDED and not any(
         value.b or value.s for name, value in node.attr.items() if name in others
@@ -46,7 +46,8 @@ class Eligibility:
     Attributes
     ----------
     has_effects : bool
-        Whether a checked node changes state, so that it must not run a second time. Python may.
+        Whether a checked node may change state, so that it must not run a second time. Nodes that
+        run Python may.
     seeded : bool
         Whether a checked node is a random op with seeds.
     """

@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass
 class PlanStep:
-    """One node, or one loop of nodes. ``NativeStep`` in ``_cpp/plan.h`` has the same fields."""
+    """One node, or one loop of nodes. ``NativeStep`` in ``_cpp/plan.h`` explains the fields."""
 
     kind: str
     node: object

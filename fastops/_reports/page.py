@@ -46,7 +46,7 @@ for (const picture of document.querySelectorAll(".bars")) {
 }
 """
 
-_HINT = "Point at a bar to read about it, click to have it fill the width, the top one to go back."
+_HINT = "Point at a bar to read about it. Click a bar to zoom in, and the top bar to zoom out."
 
 
 def as_page(profile, title):
@@ -85,25 +85,27 @@ def notes_of(profile):
     limits = profile._limits()
     if "cost_of_python_call_ns" in limits:
         yield (
-            "Measured by a profile function: the calls of Python's functions, and those into "
+            "Measured by a profile function: the calls of Python functions, and the calls into "
             "TensorFlow's C++. Noting one took "
             f"{limits['cost_of_python_call_ns']:.0f} ns and {limits['cost_of_c_call_ns']:.0f} ns, "
-            "as measured on others, which the picture leaves out; the tables have it."
+            "measured on other calls. The picture leaves this time out; the tables include it."
         )
         yield (
-            f"Python's own code took {limits['slowdown_of_python']:.2f} times as long meanwhile, "
-            "as measured on other code, by which it is divided: its share is an estimate."
+            f"Python code took {limits['slowdown_of_python']:.2f} times as long while calls were "
+            "noted, measured on other code. The picture divides the time of Python code by this "
+            "factor, so that time is an estimate."
         )
     else:
         yield limits.get("no_frames") or (
-            "What is above the ops is one bar: profile(frames=True) has Python's functions, too."
+            "The code above the ops is one bar: profile(frames=True) shows Python functions, too."
         )
     if any(method.reason is None for method in profile.methods):
         yield (
-            "What fastops checks before a replayed call of Keras's is in the bar of its caller, in "
-            "the color of Python. A profile has replays run op by op, which takes longer."
+            "The time in which fastops checks a call of a Keras object before its replay is in the "
+            "bar of the caller, in the color of Python. In a profile, replays run op by op, which "
+            "takes longer."
         )
     if limits["calls_left_out"]:
         yield f"The last {limits['calls_left_out']:,} calls of ops are missing in the picture."
     if limits.get("frames_cut"):
-        yield "There were more calls of Python's functions than are kept: the last are missing."
+        yield "Too many Python functions were called to keep all calls: the last ones are missing."

@@ -216,7 +216,7 @@ class MethodProfile:
         yet), ``"recorded"`` (one call; a second one has to confirm it), ``"active"`` (calls are
         replayed), or ``"refused"``. None if nothing is known about them any more.
     missed : str or None
-        What had changed when recordings were last not replayed; None if that never happened.
+        What had changed at the last call that missed the recordings; None if no call has.
     refused : str or None
         Why a recording of such calls last failed; None if none has failed.
     recordings : tuple of RecordingProfile
@@ -244,7 +244,7 @@ class MethodProfile:
 class PublicFunctionProfile:
     """Calls of a public function of TensorFlow in a profile, under `install`.
 
-    Functions that are a single op are not listed: the op is.
+    A function that runs a single op is not listed: `Profile.ops` has the op.
 
     Attributes
     ----------
@@ -554,7 +554,7 @@ _METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
 _PUBLIC_COLUMNS = ("public function", "calls", "how")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 _SHOWN_GUARDS = ("settings", "values", "surroundings")
-"""The kinds of guards whose texts are printed. Of the others, the number is."""
+"""The kinds of guards whose texts are printed. For other kinds, their number is printed."""
 
 
 def _how(profile, most=160):

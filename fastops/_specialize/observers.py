@@ -42,7 +42,7 @@ def observe_all():
     Returns
     -------
     dict of tuple to Observed
-        By kind, the calls, as they are made.
+        The calls so far, by kind. Each new call is added.
     """
     return _begin(None)[1]
 
@@ -54,7 +54,7 @@ def observed():
     Yields
     ------
     dict of tuple to Observed
-        By kind, the calls, as they are made.
+        The calls so far, by kind. Each new call is added.
     """
     mine = _begin(threading.get_ident())
     try:

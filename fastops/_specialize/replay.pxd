@@ -36,7 +36,7 @@ cdef class Replay:
 
     # Whether the guards of the replay hold.
     cdef bint fits(self) except -1
-    # What does not hold of what `fits` compares, as text. None if the guards hold again.
+    # The first guard of `fits` that does not hold, as text. None if all of them hold again.
     cdef str change(self)
     # The tensor value that differs from the value in the recorded call, as text.
     cdef str changed_value(self, const Signature& signature)

@@ -37,7 +37,7 @@ cdef class Specialization:
     cdef str arguments(self)
     # Whether the guards hold that all variants share.
     cdef bint holds(self) except -1
-    # What does not hold of what `holds` compares, as text. None if the guards hold again.
+    # The first guard of `holds` that does not hold, as text. None if all of them hold again.
     cdef str change(self)
     # What these guards compare: paths, by the kind of guard.
     cdef dict guards(self)

@@ -1,7 +1,8 @@
 # distutils: language = c++
 """Trials: run a new replay on copies of the variables, before it replaces calls.
 
-Its result and the new values of the copies must be equal to those of the recorded call, bit by bit.
+The result of the replay and the new values of the copies must be equal to those of the recorded
+call, bit by bit.
 """
 
 from cpython.object cimport PyObject
@@ -99,9 +100,8 @@ cdef object _value_of(variable):
 cdef bint _same(left, right) except -1:
     """Whether two results are equal bit by bit.
 
-    `alike` compares the values in them. In results, other than in recordings, the attributes of
-    tensors count as well, and composite tensors and results of assignments are compared by what
-    they contain.
+    `alike` compares the values in the results. This function also compares the attributes of
+    tensors, and the contents of composite tensors and of results of assignments.
     """
     if type(left) is not type(right):
         return False

@@ -1,4 +1,4 @@
-"""After each change of what an object of tf_keras holds, its calls give what tf_keras gives."""
+"""After each change in an object of tf_keras, its calls have the same results as in tf_keras."""
 
 import pytest
 from install.models.tf_keras_programs import OBJECTION
@@ -11,7 +11,7 @@ from guards.older import SUBJECTS, subject
 pytestmark = pytest.mark.skipif(OBJECTION is not None, reason=str(OBJECTION))
 
 CHANGES = 6
-"""The number of changes to try of each object."""
+"""The number of changes that are tried on each object."""
 
 UNRECORDED = {
     "ActivityRegularization",  # adds a loss

@@ -535,7 +535,8 @@ def test_collections_while_variables_are_made():
         made = [tf.Variable(float(step), name="mine") for step in range(TIMES)]
         in_use = [{} for _ in range(200)]  # CPython reuses up to 80 dicts that have been freed
         try:
-            for threshold in range(1, 40):  # some collect when a handle gets its dict
+            # With some of these thresholds, a collection begins when a handle gets its dict.
+            for threshold in range(1, 40):
                 gc.set_threshold(threshold)
                 made += [tf.Variable(float(step), name="mine") for step in range(TIMES, 40)]
         finally:

@@ -50,7 +50,7 @@ def shown(value):
 
 
 # ---------------------------------------------------------------------------------------------
-# What is replaced
+# Replaced functions
 # ---------------------------------------------------------------------------------------------
 
 
@@ -92,7 +92,7 @@ def test_a_helper_without_a_stand_in():
 
 
 # ---------------------------------------------------------------------------------------------
-# Structures: made anew for runs with and without `install`, since TensorFlow caches classes
+# Structures, as functions: each run, with and without `install`, makes new ones
 # ---------------------------------------------------------------------------------------------
 
 Point = collections.namedtuple("Point", "x y")
@@ -811,7 +811,7 @@ def test_modules_are_walked_in_each_call():
 
 
 class Counted:
-    """A base class after TensorFlow's, which observes assignments."""
+    """Observes assignments, as a second base class beside one of TensorFlow's."""
 
     def __setattr__(self, name, value):
         vars(self).setdefault("log", []).append((name, type(value).__name__))

@@ -67,7 +67,7 @@ def test_rule(case):
 
 
 def test_gradients_of_zero_constants_have_the_right_sign():
-    """TensorFlow's cache may have the tensor of -0.0 under the key 0.0, which must not matter."""
+    """TensorFlow's cache of scalars may return -0.0 for 0.0. Gradients must not use this tensor."""
     assert (
         python(
             """
@@ -732,7 +732,7 @@ def test_which_path_variables_take():
         "AssignAddVariableOp": 1,
         "AssignSubVariableOp": 2,
         "ReadVariableOp": 3,
-        "Identity": 1,  # from `read_value`; an array is a copy already
+        "Identity": 1,  # of `read_value`; `numpy` copies without an op
     }
     assert (calls.direct, calls.capi, calls.tensorflow) == (8, 0, 0)
     for value in read:

@@ -55,7 +55,7 @@ CHECKS = ("gradients", "graphs", "malformed", "properties", "values")
 
 
 def tasks(world, depth, op_names, seed):
-    """Return the tasks in a world, op by op. Tasks that may corrupt memory come last."""
+    """Return the tasks in a world, op by op. Malformed calls come last: they may corrupt memory."""
     suffix = worker.THOROUGH if depth.thorough else ""
     called = [name for name in op_names if name in recipes.RECIPES]
     planned = []
@@ -155,7 +155,7 @@ what is in memory, so no test checks the page. A row lists the mistakes that end
 """
 
 MOST_MISTAKES = 4
-"""How many mistakes are named in a row. Of the others, the row has only the number."""
+"""How many mistakes a row names. For all others, the row has only their number."""
 
 
 def crashes(reports):

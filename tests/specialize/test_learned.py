@@ -1,4 +1,4 @@
-"""What is learned from TensorFlow about calls of one kind: its states, reasons and limits."""
+"""`Learned`: the states, reasons and limits of what is learned about calls of one kind."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Signatures: what each policy takes, and the text by which a recording tells its call."""
+"""Signatures: the arguments that each policy accepts, and the text that describes a call."""
 
 import collections
 
@@ -122,7 +122,7 @@ def test_methods_see_the_attributes_of_tensors():
 
 
 def test_a_flag_and_a_tensor_after_it_are_no_tensor_attribute():
-    """A tensor with a flag, and another argument, against a tensor whose attribute is that one."""
+    """A tensor with a flag, then another tensor: not the same as a tensor with that attribute."""
     flagged, holding = tf.ones([2]), tf.ones([2])
     flagged._mask, holding._mask = True, Y
     assert describe("methods", flagged, Y) == "(float32[2] {_mask=True}, bool[1])"

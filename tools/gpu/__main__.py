@@ -25,7 +25,7 @@ def _add_pack(commands):
         "pack",
         help="make the pieces, on this machine",
         description="Make an environment with TensorFlow for GPUs and NVIDIA's libraries for "
-        "CUDA 12, compile fastops for it, and pack both into pieces, what the first proof needs "
+        "CUDA 12, compile fastops for it, and pack both into pieces, those for a first test "
         "first. No GPU is needed. Needs a network, some 20 GB of disk, and a compiler; a run that "
         "was stopped goes on, and what has not changed is not packed again.",
     )

@@ -1,7 +1,6 @@
 """Pack everything that a machine with a GPU needs, on a machine with a network.
 
-The next run reuses what takes long: the environment, compiled files, and the pieces of tiers
-without changed files.
+The next run reuses the environment, compiled files, and the pieces of tiers without changed files.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ FIRST = (
     *("tensorflow", "numpy", "rich", "setuptools"),
     *("pytest", "pytest-benchmark", "pytest-xdist", "hypothesis"),
 )
-"""The packages that the first proof imports. Their requirements are packed with them."""
+"""The packages for a first test on the GPU. Their requirements are packed with them."""
 
 FIRST_LIBRARIES = ("cuda-runtime", "cublas", "nvjitlink")
 """The NVIDIA packages that TensorFlow calls for elementwise ops and products of matrices."""
@@ -35,14 +34,14 @@ CUDNN = ("cudnn", "cuda-nvrtc")  # cuda-nvrtc compiles kernels for cuDNN
 SANITIZER = "nvidia-cuda-sanitizer-api-cu12"
 
 NOT_PACKED = {
-    r".*\.pyc$": "made anew there",
+    r".*\.pyc$": "Python compiles the sources again",
     r".*/lib[^/]*\.a$": "for linkers",
     r".*/libnvrtc[^/]*\.alt\.so.*": "another build of the same library",
     r".*/libcusolverMg\.so.*": "for several GPUs: TensorFlow does not open it",
     r".*/(libcufftw|libnvblas)\.so.*": "for programs that call FFTW's or BLAS's functions",
     r"\.\./.*": "scripts with the path of this environment in them",
 }
-"""Patterns of files of packages that are not needed there, with the reason."""
+"""Patterns of files of packages that are not packed, each with the reason."""
 
 PROGRAMS = (r"tensorflow/include/.*", r"clang/.*", r"libclang-.*")
 """Files of the first packages that are only needed for compiling, or not at all."""
@@ -111,7 +110,7 @@ class Packing:
         python = find_python(self._versions["python"])
         interpreter = environment(
             self._environment, python, *required
-        )  # an absolute path stays absolute
+        )  # in that folder, since its path is absolute
         for program in (self._environment / self._site).glob("nvidia/*/bin/*"):
             program.chmod(0o755)  # not all wheels mark it as executable
         return interpreter

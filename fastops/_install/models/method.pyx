@@ -168,10 +168,10 @@ cdef class KerasMethod(Replacement):
             ``"arguments"``: the arguments of its calls, as text. ``"scopes"``: the scopes that were
             open. ``"places"``: the paths of what is compared of the object. ``"ignored"``: the
             paths of attributes that are not compared. ``"codes"``: the names of the code that ran.
-            ``"missed"``: what had changed when a call was last not replayed, or None. The other
-            entries, such as ``"ops"`` and ``"guards"``, are from `Replay.describe`. There are two
-            more kinds of guards: ``"globals"`` that the code reads, and the paths of ``"contents"``
-            of these globals and of variables among the arguments.
+            ``"missed"``: what had changed at the last call that missed the recording, or None. The
+            other entries, such as ``"ops"`` and ``"guards"``, are from `Replay.describe`, with two
+            more kinds of guards: ``"globals"`` has the globals that the code reads; ``"contents"``
+            has the paths of what these globals, and variables among the arguments, hold.
         """
         cdef Receiver receiver = self.receivers.known.get(id(instance))
         return [] if receiver is None else receiver.recordings()

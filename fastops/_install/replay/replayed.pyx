@@ -6,9 +6,9 @@ op that must not run in a private kernel falls back to TensorFlow. If a tensor v
 the value that the recorded Python read, or an op fails, the original function is called. Until
 then, the replay has had no visible effect.
 
-While a profile observes calls, `_observed` handles them: it calls `_replayed`, and tells the
-observers which calls were replayed. So `_replayed` need not ask whether there are observers before
-it returns the result of a replay.
+While a profile observes calls, `_observed` handles them: it calls `_replayed`, and notifies the
+observers of the calls that were replayed. So `_replayed` need not check for observers before it
+returns the result of a replay.
 """
 
 cimport cython
@@ -180,7 +180,7 @@ cdef class Replayed(Replacement):
         return False
 
     cdef int observe(self, bint on) except -1:
-        """Have `_observed` handle the calls, or `_replayed`. Calls that are verified stay so."""
+        """Let `_observed` (`on`) or `_replayed` handle the calls. Verified calls stay verified."""
         cdef vectorcall_t before = _observed, after = _replayed
         if on:
             before, after = after, before
@@ -305,7 +305,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
         return self.leave(_REFUSED, args, nargsf, keywords)
     unmet = missing(_REQUIRED)
     if unmet:
-        # In a graph or a recorded call there may be many calls; profiles have the reason by ops.
+        # A graph or recorded call may have many such calls. Profiles have the reasons of their ops.
         return self.leave(
             None if unmet == IN_ORDER else reason_of(unmet), args, nargsf, keywords
         )
@@ -338,7 +338,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
 
 cdef PyObject* _observed(PyObject* callable, PyObject* const* args, size_t nargsf,
                          PyObject* keywords) except NULL:
-    """Handle a call, and notify observers if it is replayed. `leave` does so for other calls."""
+    """Handle a call, and notify observers if it is replayed. `note_left` notifies of others."""
     cdef Replayed self = <Replayed>callable
     cdef list calls = _underway.__dict__.setdefault("calls", [])
     cdef PyObject* result
@@ -348,7 +348,7 @@ cdef PyObject* _observed(PyObject* callable, PyObject* const* args, size_t nargs
     finally:
         left = calls.pop()
     if not left:
-        self.tell(self.last, None)  # the last one here, unless threads call it at the same time
+        self.tell(self.last, None)  # `last` may be of another thread's call
     return result
 
 
@@ -378,7 +378,7 @@ def _description(Replayed function, bytes key):
 
 
 def _title_of(function):
-    """Return the public name of a function of TensorFlow; of any other, where it is defined."""
+    """Return the public name of a function of TensorFlow, or the module and name of another."""
     exported = unwrap(function, stop=lambda wrapper: hasattr(wrapper, "_tf_api_names"))
     names = getattr(exported, "_tf_api_names", None)
     if names:
@@ -390,7 +390,7 @@ def _title_of(function):
 
 
 def _switch(on):
-    """Have calls of all functions observed, or no longer."""
+    """Begin (`on`) or end the observation of the calls of all functions."""
     cdef Replayed function
     for function in list(_alive.values()):
         function.observe(on)

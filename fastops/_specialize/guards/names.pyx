@@ -46,7 +46,7 @@ def is_hook(value):
 cpdef object original_of(value):
     """Return the object that a stand-in of `install` or a hook of a recording replaces.
 
-    Any other value is returned itself.
+    Return any other value unchanged.
     """
     while True:
         if isinstance(value, _Replacement):

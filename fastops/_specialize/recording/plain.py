@@ -1,4 +1,4 @@
-"""Tells which values are plain: those of which code that only computes makes plain values again.
+"""Tells which values are plain. From plain values, code that only computes makes plain values.
 
 `proof` has the table of plain values, and says how they are used.
 """
@@ -99,7 +99,7 @@ def place(code, line):
 
 
 class Judge:
-    """Judges the values of which the code of one call makes others.
+    """Judges the values that the code of one call uses.
 
     Parameters
     ----------
@@ -113,7 +113,8 @@ class Judge:
     line : int
         The line that is being read.
     drawing : tuple or None
-        The line where the code names a function that draws, and how it writes the function.
+        The line where the code names a function that draws random numbers, and how it writes the
+        function.
     has_seeds : bool
         Whether the code names a generator of seeds.
     """
@@ -407,10 +408,10 @@ def _is_generator_of_keras(kind):
 
 
 def is_called(value):
-    """Tell whether code may call a value, and what is called is known or proven.
+    """Tell whether code may call a value, since the code of the call is known or will be proven.
 
-    This is the case of layers, losses and metrics, whose call is Keras's code; and of objects
-    whose class has a method `__call__` of a user, which is shown to be pure when it runs.
+    The call of a layer, loss or metric is Keras's code. A method `__call__` of a user is shown to
+    be pure when it runs.
     """
     kind = type(value)
     return (
@@ -430,7 +431,10 @@ def _has_call_of_users(kind):
 
 
 def _has_no_attributes(value):
-    """Tell whether what code may read of a computed value is plain, if it is this one."""
+    """Tell whether no attribute of `ATTRIBUTES` runs code of a user or is more than a constant.
+
+    Code may read these attributes of a computed value, which may be this one.
+    """
     kind, held = type(value), _dict_of(value)
     return all(type(held[name]) in VALUES for name in ATTRIBUTES & held.keys()) and all(
         base is object or is_own(base.__module__) or ATTRIBUTES.isdisjoint(vars(base))
@@ -468,7 +472,7 @@ def is_kind(value, kinds):
         return MISSING
     if issubclass(type(value), kinds):
         return True
-    # An object may tell that it is of another class.
+    # An object may report another class by `__class__`.
     tells = any("__class__" in vars(base) for base in type(value).__mro__ if base is not object)
     return MISSING if tells else False
 

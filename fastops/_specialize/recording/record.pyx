@@ -1,7 +1,7 @@
 # distutils: language = c++
-"""The context manager that records a call: its turn, and all that is hooked or stopped meanwhile.
+"""The context manager that records a call. It takes the turn, and controls hooks and collections.
 
-In a process, only one call at a time is recorded and learned from. A call that comes meanwhile, in
+In a process, only one call at a time is recorded and learned from. A call that begins meanwhile, in
 another thread or inside the recorded call, runs in Python.
 """
 
@@ -51,7 +51,7 @@ cdef class Record:
         ...                              # call the original without a recording
 
     ==================================  ===========================================================
-    Between                             there is
+    Between                             in effect
     ==================================  ===========================================================
     the begin and the end of the block  the turn: no other call is recorded or learned from. There
                                         are no garbage collections: finalizers would be recorded as
@@ -61,7 +61,7 @@ cdef class Record:
                                         the witness
     ==================================  ===========================================================
 
-    The end of the block ends all of it, whichever exception leaves the block.
+    The end of the block ends all of this, after any exception, too.
 
     Attributes
     ----------
@@ -69,8 +69,8 @@ cdef class Record:
         Whether the call may be recorded. It may not while another call has the turn, or while tapes
         are stopped: recording restarts them.
     is_profiled : bool
-        Whether a profiler, debugger or coverage tool is active. The witness would replace its
-        profile function, so there is none.
+        Whether a profiler, debugger or coverage tool is active. A witness would replace its profile
+        function, so there is no witness.
     started : bool
         Whether `start` has put the hooks in place. It does not if a user has replaced a function
         that a hook would replace.
@@ -101,7 +101,7 @@ cdef class Record:
         return 0
 
     cpdef int stop(self) except -1:
-        """Record no more."""
+        """Stop recording."""
         if self.records:
             self.records = False
             try:

@@ -19,7 +19,7 @@ from fastops._install.keras import functions, targets
 
 pytestmark = [
     pytest.mark.usefixtures("fresh"),
-    # NumPy warns of the variables of older versions of Keras.
+    # NumPy issues this warning for the variables of older versions of Keras.
     pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy"),
 ]
 
@@ -225,7 +225,7 @@ def test_operands_that_look_like_a_bias():
             ((1, 3), (2, 3)),
         )
     ]
-    # The layer "dispatch" alone counts the ops that Keras's own function runs.
+    # With only "dispatch" installed, fastops counts the ops that Keras's own function runs.
     with fastops.accelerated(only=["dispatch"]):
         wants = [seen(*pair) for pair in [*pairs, *pairs]]
     with fastops.accelerated(only=["dispatch", "keras"]):
@@ -515,7 +515,7 @@ def test_attributes_of_layers_are_set_as_by_keras():
 
 
 def run(program, *, direct, **options):
-    """Assert that a program gives the same with and without `install`, with direct ops."""
+    """Assert that `install` keeps the results of a program. More than `direct` calls are direct."""
     keras.utils.set_random_seed(3)
     keras.utils.clear_session(free_memory=False)
     want = program(**options)
@@ -693,7 +693,7 @@ def test_another_keras_is_left_alone(monkeypatch):
 @pytest.mark.quick
 def test_calls_are_counted_once():
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="relu")])
-    # Trials of recordings run ops on copies of variables.
+    # Without "models", since trials of recordings would run more ops, on copies of variables.
     with fastops.accelerated(exclude=["models"]):
         for _ in range(2):
             model(M)

@@ -129,7 +129,7 @@ def told(instance, method="__call__"):
 
 @contextlib.contextmanager
 def recording_elsewhere():
-    """Have the hooks of recordings in place, as while another thread records a call."""
+    """Keep the hooks of recordings in place for another thread, as if it recorded a call."""
     begun, done = threading.Event(), threading.Event()
 
     def ignore(*args, **kwargs):

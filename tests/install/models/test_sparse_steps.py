@@ -1,4 +1,4 @@
-"""Steps of optimizers with gradients of rows, and on TensorFlow's own variables: replayed."""
+"""Replayed steps of optimizers, with gradients of rows, and on TensorFlow's own variables."""
 
 import keras
 import numpy as np
@@ -46,7 +46,8 @@ def test_steps_with_gradients_of_rows(name, kind):
         probe(optimizer, "apply")
         yield from training(optimizer, variables, range(2 * CALLS))
 
-    # Where two gradients of rows meet, Keras decides by values whether they are of the same rows.
+    # Adagrad and RMSprop combine two gradients of rows. Keras reads the numbers of the rows to
+    # choose the ops, so these steps are not replayed.
     compare(program, replayed=name not in ("Adagrad", "RMSprop"))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 MACOS = sys.platform == "darwin"
 
-# The libraries that define the symbols of the modules are listed in the code of the import.
+# This file of the package lists the libraries whose symbols the extension modules need.
 KNOWN_BY = str(Path(__file__).resolve().parents[3] / "fastops" / "_core" / "build.py")
 LIBRARIES = runpy.run_path(KNOWN_BY)["LIBRARIES"]
 
@@ -30,7 +30,7 @@ def unsupported():
         return None
     return (
         f"fastops runs on Linux and macOS, on x86-64 and 64-bit ARM, and not on {sys.platform} on "
-        f"{machine}: TensorFlow's wheels there lack what it calls."
+        f"{machine}: TensorFlow's wheels there lack functions that fastops calls."
     )
 
 
@@ -55,7 +55,7 @@ def needed_libraries():
     return () if MACOS else tuple(LIBRARIES)
 
 
-# The files in which Linux has the memory limit of a container, for both versions of control groups.
+# The files with the memory limit of a container on Linux, for both versions of control groups.
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
