@@ -2,6 +2,7 @@
 
 import difflib
 import fcntl
+import gc
 import itertools
 import os
 import random
@@ -88,6 +89,12 @@ def pytest_make_collect_report(collector):
     if isinstance(collector, pytest.File):
         zygote.import_tensorflow()
     return (yield)
+
+
+def pytest_collection_finish():
+    """Leave out all that is imported by now from garbage collections, of which tests make many."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

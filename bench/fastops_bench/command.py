@@ -148,9 +148,6 @@ def _run(args, console, errors):
             f"[bold red]failed:[/] {escape(failure['name'])}", highlight=False, soft_wrap=True
         )
         errors.print(
-            f"[bold red]failed:[/] {escape(failure['name'])}", highlight=False, soft_wrap=True
-        )
-        errors.print(
             escape("\n".join(failure["why"].splitlines()[-3:])), highlight=False, soft_wrap=True
         )
     return 1 if failures or lost else 0

@@ -19,8 +19,8 @@ inline uint64_t DictVersion(PyObject* dict) {
 }
 
 #if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
-// The array in which CPython 3.11 keeps the attributes of an instance until somebody asks for its
-// dict; nullptr if there is a dict. The second byte before the array is the number of attributes.
+// The array in which CPython 3.11 keeps the attributes of an instance that has no dict yet; nullptr
+// if the instance has a dict. The second byte before the array is the number of attributes.
 inline uint8_t* InlineValues(PyObject* instance) {
   if (!PyType_HasFeature(Py_TYPE(instance), Py_TPFLAGS_MANAGED_DICT)) return nullptr;
   return reinterpret_cast<uint8_t**>(instance)[-4];
@@ -32,9 +32,9 @@ inline uint8_t* InlineValues(PyObject* instance) {
 inline PyObject* InstanceDict(PyObject* instance) {
 #if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
   if (InlineValues(instance) != nullptr) {
-    // CPython 3.11 may collect garbage while it allocates the dict. TensorFlow's code that shows
-    // tensors to the collector would make a second dict of the same array, and the process would
-    // crash once the first one frees the array.
+    // CPython 3.11 may collect garbage while it allocates the dict. The collection calls
+    // TensorFlow's `EagerTensor_traverse`, which makes the dict of a tensor, too. The process would
+    // crash once one of two dicts with the same array frees the array.
     const int collects = PyGC_Disable();
     PyObject** slot = _PyObject_GetDictPtr(instance);
     if (collects) PyGC_Enable();

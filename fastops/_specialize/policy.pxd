@@ -40,14 +40,14 @@ cpdef enum:
     MAX_BATCH_BYTES = 1048576          # of one batch of arrays; tf.data is faster for larger ones
     MAX_BLOCK_BYTES = 1048576          # of the batches that are cut at once
     MAX_ELEMENT_ROWS = 256             # of one element of a dataset that the calling thread makes
-    MAX_ELEMENT_BYTES = 65536          # of the same
+    MAX_ELEMENT_BYTES = 65536          # of one element that the calling thread makes
     MAX_COPIED_ROWS = 16384            # of one element that the calling thread copies from rows
-    MAX_COPIED_BYTES = 4194304         # of the same
+    MAX_COPIED_BYTES = 4194304         # of one element that the calling thread copies from rows
     MAX_MAPPED_NS = 100000             # of the functions that are mapped over one element
     MAX_MAPPED_ROW_NS = 4000           # of the functions that are mapped over one of its rows
     MAX_HELD_BYTES = 67108864          # of arrays that are put in order when a graph iterates
     # When to use what was learned.
-    MIN_ALIKE_VARIABLES = 2            # of one kind, before they are the template of the others
+    MIN_ALIKE_VARIABLES = 2            # of one kind, before fastops makes the others like them
     # When to give up.
     MAX_FUNCTION_FAILURES = 8          # failed recordings of one function
     MAX_OBJECT_FAILURES = 4            # failed recordings of one object

@@ -12,7 +12,7 @@ cdef class Receivers:
     cdef dict known       # by identity of the object: `Receiver`
     cdef Cache refused    # by class, how many objects may be given up
     cdef Cache classes    # by class: `ClassRecordings`
-    cdef dict others      # by version, classes whose objects are not replayed
+    cdef dict others      # by version of a class: why its objects are not replayed
     cdef object known_declarations
     cdef unsigned long long known_after
 
