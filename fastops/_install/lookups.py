@@ -378,6 +378,7 @@ def _is_of_library(function):
 _LIBRARIES = frozenset(sys.stdlib_module_names) - {"unittest"} | {
     *("absl", "google", "ml_dtypes", "namex", "numpy", "optree", "tree", "wrapt"),
 }
+_KNOWN = PACKAGES | _LIBRARIES
 
 # ---------------------------------------------------------------------------------------------
 # Guards
@@ -530,9 +531,7 @@ def _is_of_module(namespace):
     """Tell whether global variables are those of an imported module of a library."""
     name = str(namespace.get("__name__"))
     module = sys.modules.get(name)
-    return name.partition(".")[0] in PACKAGES | _LIBRARIES and (
-        getattr(module, "__dict__", None) is namespace
-    )
+    return name.partition(".")[0] in _KNOWN and getattr(module, "__dict__", None) is namespace
 
 
 def guard(target, original, replacement):
