@@ -262,7 +262,7 @@ def test_a_model(installed):
         assert {"dispatch", "kernel"} <= kinds
         assert names(events).count("MatMul") == 2
         assert "tell" not in names(events)
-        assert "before a replayed call" in report.to_html()
+        assert "before its replay" in report.to_html()
     else:
         assert {"library", "tensorflow"} <= kinds
         assert any("Dense.call" in name or name == "call" for name in names(events))
