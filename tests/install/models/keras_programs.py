@@ -151,6 +151,18 @@ def recording_elsewhere():
         thread.join()
 
 
+def calls_beside_a_recording(make):
+    """Yield the results of a model while another thread records; each call must be replayed."""
+    model, x = make()
+    for _ in range(CALLS):
+        model(x)
+    before = told(model)["replayed"] if fastops.is_installed() else 0
+    with recording_elsewhere():
+        yield [model(x) for _ in range(CALLS)]
+    if fastops.is_installed():
+        assert told(model)["replayed"] == before + CALLS
+
+
 def plain(value):
     """Return a result in a form for comparison: dtypes, shapes, bytes, and attributes."""
     if isinstance(value, tf.Tensor | tf.Variable | keras.Variable | np.ndarray):

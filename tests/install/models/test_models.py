@@ -12,6 +12,7 @@ from install.models.keras_programs import (
     CALLS,
     MODELS,
     Impure,
+    calls_beside_a_recording,
     compare,
     floats,
     functional,
@@ -21,7 +22,6 @@ from install.models.keras_programs import (
     perceptron,
     plain,
     probe,
-    recording_elsewhere,
     told,
 )
 from keras import layers as L  # noqa: N812
@@ -322,17 +322,7 @@ def test_an_interrupt_ends_the_turn():
 
 @pytest.mark.parametrize("make", [MODELS[name] for name in ("perceptron", "convolutional", "lstm")])
 def test_replays_while_another_thread_records(make):
-    def program():
-        model, x = make()
-        for _ in range(CALLS):
-            model(x)
-        before = told(model)["replayed"] if fastops.is_installed() else 0
-        with recording_elsewhere():
-            yield [model(x) for _ in range(CALLS)]
-        if fastops.is_installed():
-            assert told(model)["replayed"] == before + CALLS
-
-    compare(program)
+    compare(lambda: calls_beside_a_recording(make))
 
 
 def test_many_models_are_forgotten():

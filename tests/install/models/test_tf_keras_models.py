@@ -29,11 +29,11 @@ from install.models.changes import (
 )
 from install.models.keras_programs import (
     CALLS,
+    calls_beside_a_recording,
     floats,
     outcome,
     plain,
     probe,
-    recording_elsewhere,
     told,
 )
 from install.models.tf_keras_programs import (
@@ -756,17 +756,7 @@ def test_threads():
 
 @pytest.mark.parametrize("make", [perceptron, convolutional, regularized])
 def test_replays_while_another_thread_records(make):
-    def program():
-        model, x = make()
-        for _ in range(CALLS):
-            model(x)
-        before = told(model)["replayed"] if fastops.is_installed() else 0
-        with recording_elsewhere():
-            yield [model(x) for _ in range(CALLS)]
-        if fastops.is_installed():
-            assert told(model)["replayed"] == before + CALLS
-
-    compare(program)
+    compare(lambda: calls_beside_a_recording(make))
 
 
 def test_models_are_not_kept_alive():
