@@ -172,6 +172,8 @@ def place(name):
 def fitting(name):
     """Return the faults that change the type of a name's object."""
     holder, attribute = place(name)
+    if attribute not in getattr(holder, "__dict__", ()):  # no assignment can change it
+        return []
     value = vars(holder)[attribute]
     value = getattr(value, "__func__", value)
     callable_ = not isinstance(value, type) and callable(value)
@@ -610,14 +612,15 @@ def one_by_one(chosen, every=False):
     singles = []
     for i, name in enumerate(chosen):
         some = fitting(name)
-        singles += [[(name, fault)] for fault in (some if every else some[i % len(some) :][:1])]
+        first = i % max(1, len(some))
+        singles += [[(name, fault)] for fault in (some if every else some[first:][:1])]
     return singles
 
 
 def handfuls(chosen, size, seed):
     """Return handfuls that together contain all names, each name with some fault."""
     chance = random.Random(seed)
-    faults = [(name, chance.choice(fitting(name))) for name in chosen]
+    faults = [(name, chance.choice(some)) for name in chosen if (some := fitting(name))]
     chance.shuffle(faults)
     return [faults[at : at + size] for at in range(0, len(faults), size)]
 

@@ -1,7 +1,7 @@
 """`fastops.install`: stand-ins for callables of TensorFlow and Keras in unchanged programs.
 
 A stand-in decides call by call. It passes calls that it does not handle to the callable that it
-replaced. `targets` lists the patch points with their ranks, and `placement` puts stand-ins there.
+replaced. `targets` lists what is replaced, with ranks, and `placement` puts stand-ins there.
 Before that, `upstream` looks up all names of TensorFlow, Keras and tf_keras, and `restated` checks
 the code that stand-ins mirror.
 
@@ -26,7 +26,7 @@ The parts are on ten levels. A part imports only from levels below its own, and 
 name is below it, too. The contract is in ``pyproject.toml``. From the top:
 
 1. `placement` patches stand-ins in.
-2. `targets` has all patch points; `verify` compares calls.
+2. `targets` has all callables to replace; `verify` compares calls.
 3. `models` finds Keras through `keras`.
 4. `keras` and `iteration` use lowerings of `public`.
 5. `public` replays the calls that it does not lower.
@@ -37,10 +37,10 @@ name is below it, too. The contract is in ``pyproject.toml``. From the top:
 8. `intercept`, with `operators`, has the classes of stand-ins that run ops. `answer` has the class
    of those that only inspect values. `lazy` has the class of iterators that make their resource
    late, and `rows` makes elements from rows.
-9. `lookups` makes guards. `target` is the class of patch points. `seeds` sees when TensorFlow drops
-   kernels. `mapped` runs functions that pipelines map. `adapters` has steps shared by the
+9. `lookups` makes guards. `target` is the class of what is replaced. `seeds` sees when TensorFlow
+   drops kernels. `mapped` runs functions that pipelines map. `adapters` has steps shared by the
    stand-ins whose calls are recorded.
-10. `replacement` is the base class of stand-ins. `upstream`, `restated`, `handlers` and `dtypes`
-    know the names, the code, the handlers and the dtypes of TensorFlow. `reads` finds the names
-    that code looks up.
+10. `replacement` is the base class of stand-ins, and `patch_points` puts them in. `upstream`,
+    `restated`, `handlers` and `dtypes` know the names, the code, the handlers and the dtypes of
+    TensorFlow. `reads` finds the names that code looks up.
 """

@@ -1,6 +1,6 @@
 """Patch points for calls of ops: the dispatch call, the generated functions, and the operators."""
 
-from functools import partial
+from functools import cache, partial
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
@@ -42,7 +42,9 @@ def dispatch():
     )
 
 
+@cache
 def _generated(original, op_name, keyword_only):
+    """Return the replacement, always the same one, so that another `install` takes less time."""
     return intercept.Generated(original, _registry.op(op_name), keyword_only=keyword_only)
 
 

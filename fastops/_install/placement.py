@@ -6,12 +6,13 @@ from fnmatch import fnmatchcase
 
 from fastops._core.garbage import without_collections
 from fastops._install import lookups, upstream
+from fastops._install.patch_points import patch, restore
 from fastops._install.replacement import set_live
 from fastops._install.targets import targets
 from fastops._install.verify.results import RESULTS, chosen
 
 _LOCK = threading.RLock()
-_placed: list = []  # flat groups of five: holder, attribute, original, replacement, announce
+_placed: list = []  # see `patch`
 _holds = 0  # number of open `accelerated` blocks
 
 
@@ -136,7 +137,7 @@ def _place_all(selected, mode):
         except Exception as problem:
             failed = True
             upstream.leave_out(target.layer, target.name, upstream.said(problem))
-            _take_out(begin)
+            restore(_placed, begin)
 
 
 def _place(target, mode):
@@ -145,30 +146,7 @@ def _place(target, mode):
     lookups.guard(target, original, replacement)
     if mode is not None:
         _engine().verify(target.layer, target.name, replacement)
-    # Flat: ten thousand tuples would slow down every garbage collection.
-    _placed.extend((target.holder, target.attribute, original, replacement, target.announce))
-    _set(target.holder, target.attribute, replacement, target.announce)
-
-
-def _set(holder, attribute, value, announce):
-    setattr(holder, attribute, value)
-    if announce is not None:
-        announce(value)
-
-
-def _take_out(begin):
-    """Restore the last replaced attributes, until `_placed` has this length."""
-    problems = []
-    while len(_placed) > begin:
-        holder, attribute, original, replacement, announce = _placed[-5:]
-        del _placed[-5:]
-        try:
-            if vars(holder).get(attribute) is replacement:
-                _set(holder, attribute, original, announce)
-        except Exception as problem:  # continue, and restore the others
-            problems.append(problem)
-    if problems:
-        raise problems[0]
+    patch(_placed, target.points(), original, replacement, target.announce)
 
 
 def uninstall():
@@ -191,7 +169,7 @@ def uninstall():
         with ExitStack() as steps:  # each one is taken, even if another one raises
             if RESULTS.mode is not None:
                 steps.callback(_engine().stop)
-            steps.callback(_take_out, 0)
+            steps.callback(restore, _placed, 0)
             if (seeds := upstream.load("seeds")) is not None:
                 steps.callback(seeds.end)
 

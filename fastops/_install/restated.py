@@ -64,7 +64,9 @@ def name_of(original):
 
     `None` if it is not a function of these packages, or if a function of another package wraps it.
     """
-    function = getattr(original, "fget", None) or getattr(original, "__func__", original)
+    function = original
+    if type(function) is not FunctionType:
+        function = getattr(original, "fget", None) or getattr(original, "__func__", original)
     while type(function) is FunctionType:
         module = str(function.__globals__.get("__name__"))
         if module.partition(".")[0] not in _PACKAGES:

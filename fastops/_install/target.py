@@ -1,33 +1,32 @@
-"""Patch points: attributes of TensorFlow and Keras to replace, and functions that find them."""
+"""Targets: callables of TensorFlow and Keras to replace, and functions that find them."""
 
 import inspect
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from types import ModuleType
 from typing import NamedTuple
 
 from fastops._core.reasons import text_of
 from fastops._core.tables import index
 from fastops._install import restated, upstream
+from fastops._install.patch_points import referring_to
 from fastops._specialize.guards.names import upstream as originally
 
 
 class Target(NamedTuple):
-    """A patch point: an attribute that holds a callable of TensorFlow or Keras.
+    """A callable of TensorFlow or Keras to replace, and its patch points: attributes that hold it.
 
     Attributes
     ----------
     layer : str
         One of `fastops._install.targets.LAYERS`.
     name : str
-        The name for users, such as ``"tf.Tensor.__add__"``. The name of a generated function, such
-        as ``"gen_math_ops.tanh"``, covers all references to it, such as `tf.math.tanh`.
+        The name for users, such as ``"tf.Tensor.__add__"`` or ``"gen_math_ops.tanh"``.
     holder : object
-        The module or class that has the attribute.
+        The module or class of the first patch point.
     attribute : str
-        The name of the attribute.
+        The name of the attribute there.
     make : callable
         Given the original, returns the replacement.
     announce : callable, optional
@@ -35,6 +34,8 @@ class Target(NamedTuple):
         reference that other code keeps.
     unit : str, optional
         Either all targets of a unit are replaced, or none.
+    others : sequence
+        The other patch points: modules and the names of their attributes, in turn.
     """
 
     layer: str
@@ -44,6 +45,11 @@ class Target(NamedTuple):
     make: Callable
     announce: Callable | None = None
     unit: str | None = None
+    others: Sequence = ()
+
+    def points(self):
+        """Return the modules or classes and the names of their attributes, in turn."""
+        return (self.holder, self.attribute, *self.others)
 
 
 def claim(claims, function, layer, name, make):
@@ -68,48 +74,30 @@ def claim(claims, function, layer, name, make):
 
 
 def everywhere(claims):
-    """Yield a target for each module attribute of TensorFlow or Keras that is a claimed function.
+    """Yield a target for each claimed function that a module of TensorFlow or Keras refers to.
 
     Parameters
     ----------
     claims : dict of int to tuple
         By the identity of the function: the layer, the name, and the callable that makes its
-        replacement. All targets of a function share one replacement.
+        replacement.
     """
-    shared = {function: _SharedReplacement(make) for function, (_, _, make) in claims.items()}
-    for module_name, module in list(sys.modules.items()):
-        if module_name.partition(".")[0] not in ("tensorflow", "keras"):
-            continue
-        if not issubclass(type(module), ModuleType):  # for example None, or a mock
-            continue
-        if claims.keys().isdisjoint(map(id, list(vars(module).values()))):
-            continue  # most modules: this test is faster than the loop below
-        for attribute, value in list(vars(module).items()):
-            if (claim := claims.get(id(value))) is None:
-                continue
-            layer, name, _ = claim
-            yield Target(layer, name, module, attribute, shared[id(value)])
-
-
-class _SharedReplacement:
-    """Makes the replacement of a function once, for all references to the function."""
-
-    __slots__ = ("_made", "_make")
-
-    def __init__(self, make):
-        self._make = make
-        self._made = None
-
-    def __call__(self, original):
-        if self._made is None:
-            self._made = self._make(original)
-        return self._made
+    points = referring_to(claims)
+    for function, (layer, name, make) in claims.items():
+        if points[function]:
+            holder, attribute, *others = points[function]
+            yield Target(layer, name, holder, attribute, make, others=others)
 
 
 def resolve(name):
     """Return the holder and the attribute of a public name; `LookupError` if it has no holder."""
-    root, _, path = name.partition(".")
-    return upstream.resolve(f"tensorflow.{path}" if root == "tf" else name)
+    return upstream.resolve(in_full(name))
+
+
+def in_full(name):
+    """Return a public name with the name of its package, as in ``"tensorflow.math"``."""
+    root, dot, path = name.partition(".")
+    return f"tensorflow{dot}{path}" if root == "tf" else name
 
 
 def original_of(holder, attribute):

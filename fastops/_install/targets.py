@@ -1,8 +1,8 @@
-"""All patch points of `fastops.install`.
+"""All targets of `fastops.install`.
 
-`targets` lists each attribute of TensorFlow and Keras that is to be replaced, with the callable
-that makes the replacement. `GROUPS` has all groups of patch points, with their ranks. The rank
-decides if two groups replace the same function or the same attribute.
+`targets` lists each callable of TensorFlow and Keras that is to be replaced, with the attributes
+that refer to it and the callable that makes the replacement. `GROUPS` has all groups of targets,
+with their ranks. The rank decides if two groups replace the same function or the same attribute.
 """
 
 import sys

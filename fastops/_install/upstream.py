@@ -11,7 +11,6 @@ kind, or cannot be read, the targets that need it are left out. `left_out` retur
 import importlib
 import json
 import sys
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import (
@@ -281,13 +280,20 @@ def leave_out(layer, title, why):
     _left_out.setdefault((layer, title), why)
 
 
-@contextmanager
-def contained(layer, title):
+class contained:  # noqa: N801 - used like a function; `contextmanager` would take longer
     """Catch exceptions in a ``with`` block: its target is left out, and others are not affected."""
-    try:
-        yield
-    except Exception as problem:
-        leave_out(layer, title, said(problem))
+
+    def __init__(self, layer, title):
+        self._target = layer, title
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, problem, traceback):
+        caught = isinstance(problem, Exception)
+        if caught:
+            leave_out(*self._target, said(problem))
+        return caught
 
 
 def said(problem):

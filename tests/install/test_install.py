@@ -43,8 +43,12 @@ def test_functions_of_a_single_op_are_not_replayed():
 
 
 def held():
-    """Return the objects that `install` replaces, with the names of their patch points."""
-    return [(t.name, vars(t.holder)[t.attribute]) for t in targets.targets()]
+    """Return what each patch point of `install` holds, with the name of its target."""
+    return [
+        (target.name, vars(holder)[attribute])
+        for target in targets.targets()
+        for holder, attribute in zip(target.points()[::2], target.points()[1::2], strict=True)
+    ]
 
 
 def outcome(function, *args, **kwargs):

@@ -318,10 +318,10 @@ class BatchIterator(LazyIterator):
             rows = np.arange(self._num_rows, dtype=np.int64)
             self._order = gen_random_ops.random_shuffle(tf.constant(rows), seed=0, seed2=0)
         if self._order is None:  # slicing makes new objects, not the program's tensors
-            return [tensor[begin:end] for tensor in self._tensors]
+            return [_sliced(tensor, begin, end) for tensor in self._tensors]
         rows = self._order
         if (begin, end) != (0, self._num_rows):
-            rows = rows[begin:end]
+            rows = _sliced(rows, begin, end)
         return [gen_array_ops.gather_v2(tensor, rows, 0) for tensor in self._tensors]
 
     def _cut(self):
@@ -362,13 +362,14 @@ class BatchIterator(LazyIterator):
         size, end = self._batch_size, self._num_full * self._batch_size
         rows = self._rows(begin, self._num_rows)
         count = max(0, end - begin) // size
-        rest, variant = [part[count * size :] for part in rows], None
+        variant, num_rows, whole = None, self._num_rows - begin, count * size
         if count or begin == self._num_rows:
-            stacks = [_stacked(part[: count * size], count, size) for part in rows]
+            stacks = [_stacked(_sliced(part, 0, whole), count, size) for part in rows]
             variant = gen_dataset_ops.tensor_slice_dataset(
                 stacks, output_shapes=[part.shape[1:] for part in stacks]
             )
-        if len(rest[0]):
+        if whole < num_rows:
+            rest = [_sliced(part, whole, num_rows) for part in rows]
             last = gen_dataset_ops.tensor_dataset(rest, output_shapes=[part.shape for part in rest])
             if variant is None:
                 variant = last
@@ -379,6 +380,11 @@ class BatchIterator(LazyIterator):
         return gen_dataset_ops.options_dataset(
             variant, serialized_options=_OPTIONS, output_types=types, output_shapes=shapes
         )
+
+
+def _sliced(tensor, begin, end):
+    # Not `tensor[begin:end]`, which Keras's pipeline does not call: a program may have patched it.
+    return gen_array_ops.strided_slice(tensor, [begin], [end], [1])
 
 
 def _unstacked(rows, count, size):

@@ -12,7 +12,7 @@ from fastops._install.handlers import handlers
 from fastops._install.lookups import is_upstream
 from fastops._install.replay.functions import ARRAYS, FREED, FUNCTIONS, METHODS, OBJECTS
 from fastops._install.replay.replayed import Replayed
-from fastops._install.target import Target, generated, original_of, resolve
+from fastops._install.target import Target, generated, in_full, original_of
 from fastops._specialize.signatures import know_objects
 
 _OF_NUMPY = (
@@ -31,18 +31,19 @@ def functions():
     """
     claims = {}
     for namespace, names in FUNCTIONS.items():
-        for name in names.split():
-            title = f"{namespace}.{name}"
-            with upstream.contained("replayed", title):
-                original = original_of(*resolve(title))
-                make = partial(
-                    _stand_in,
-                    settings=_settings(namespace),
-                    arrays=_arrays(original, title),
-                    frees_sizes=title in FREED,
-                )
-                if is_upstream(original):
-                    claims.setdefault(id(original), ("replayed", title, make))
+        with upstream.contained("replayed", namespace):
+            module, settings = upstream.check(in_full(namespace), "module"), _settings(namespace)
+            for name in names.split():
+                with upstream.contained("replayed", f"{namespace}.{name}"):
+                    original, title = original_of(module, name), f"{namespace}.{name}"
+                    make = partial(
+                        _stand_in,
+                        settings=settings,
+                        arrays=_arrays(original, title),
+                        frees_sizes=title in FREED,
+                    )
+                    if is_upstream(original):
+                        claims.setdefault(id(original), ("replayed", title, make))
     return claims
 
 
@@ -87,7 +88,7 @@ def _objects():
 
 
 def _class(title):
-    kind = upstream.check(title.replace("tf", "tensorflow", 1), "class")
+    kind = upstream.check(in_full(title), "class")
     return ResourceVariable if kind is tf.Variable else kind  # tf.Variable(...) makes these
 
 
