@@ -44,6 +44,7 @@ def test_every_suite_runs_and_every_target_is_compared(tmp_path):
     assert "10,000 calls: MB of growth" in {promise.text for promise in kept}
 
 
+@pytest.mark.slow
 def test_demo_says_whether_weights_agree(tmp_path):
     file = tmp_path / "demo.json"
     done = run("examples/digits_online.py", "--images=40", "--epochs=1", f"--json={file}")

@@ -56,7 +56,7 @@ def test_the_same_results(program, size, ops):
 @pytest.mark.parametrize(
     ("name", "size"),
     [
-        ("actor_critic.py", "--episodes=12"),
+        slow("actor_critic.py", "--episodes=12"),
         slow("ddpg.py", "--episodes=2"),
         slow("online_request.py", "--requests=60"),
     ],

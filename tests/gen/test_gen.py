@@ -263,6 +263,7 @@ def test_command_line(command):
     assert "snapshot" in done.stdout
 
 
+@pytest.mark.slow
 def test_generator_needs_nothing_generated():
     """The generator must run even if the rest of the package cannot be imported."""
     code = (

@@ -260,7 +260,13 @@ def run_apart(pytester, monkeypatch):
     return run_apart
 
 
-@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="alone"),
+        pytest.param(["-n", "2"], id="xdist", marks=pytest.mark.slow),
+    ],
+)
 def test_the_option_installs_before_test_modules_are_imported(run_apart, options):
     if options:
         pytest.importorskip("xdist")
@@ -276,6 +282,7 @@ def test_the_variable_installs_before_test_modules_are_imported(run_apart, monke
     result.stdout.fnmatch_lines([HEADER.format("FASTOPS_INSTALL=1")])
 
 
+@pytest.mark.slow
 def test_a_conftest_that_imports_tensorflow(run_apart):
     conftest = CONFTEST + 'import tensorflow\nassert sys.modules["fastops"].is_installed()\n'
     run_apart(UNDER_INSTALL, "--fastops-install", conftest=conftest).assert_outcomes(passed=2)
@@ -288,6 +295,7 @@ def test_runs_without_tensorflow_import_nothing(run_apart, options):
     assert ("fastops: install" in result.stdout.str()) == bool(options)
 
 
+@pytest.mark.slow
 def test_the_plugin_turned_off(run_apart, monkeypatch):
     result = run_apart("", "-p", "no:fastops", "--fastops-install")
     result.stderr.fnmatch_lines(["*unrecognized arguments: --fastops-install"])

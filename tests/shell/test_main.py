@@ -312,6 +312,7 @@ def test_the_profile_of_functions(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_forked_processes_print_no_profile(tmp_path):
     code = "import os, fastops; pid = os.fork(); pid and os.waitpid(pid, 0)"
     status, _, error = start(["-m", "fastops", "--profile", "-c", code], tmp_path)
@@ -331,6 +332,7 @@ def test_verify(tmp_path):
     assert "'always' is not raise, warn, raise:N or warn:N" in error
 
 
+@pytest.mark.slow
 def test_strict(tmp_path):
     code = "import tensorflow as tf; x = tf.raw_ops.Neg(x=[1.0]); print(x.numpy())"
     assert start(["-m", "fastops", "-c", code], tmp_path) == (0, "[-1.]\n", "")
@@ -343,6 +345,7 @@ def test_strict(tmp_path):
     assert "FallbackError" in error
 
 
+@pytest.mark.slow
 def test_the_program_imports_tensorflow(tmp_path):
     """The program may set how TensorFlow is imported."""
     code = (
@@ -365,6 +368,7 @@ def test_the_program_imports_tensorflow(tmp_path):
         assert ended == (0, "True False\nAnswer\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "told"),
     [("pass", "True"), ("gc.disable()", "False"), ("gc.freeze()", "True")],
@@ -392,6 +396,7 @@ def test_a_tensorflow_that_cannot_be_imported(tmp_path):
     assert "No module named 'nothing'" in error
 
 
+@pytest.mark.slow
 def test_errors_of_tensorflow_show_no_line_of_fastops(tmp_path):
     (tmp_path / "script.py").write_text(
         "import tensorflow as tf\n"
@@ -509,7 +514,8 @@ asserts(tf.constant(3.0))
 """
 
 
-@pytest.mark.parametrize("way", one_in(3, ["script", "module", "code"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["script", "module", "code"])
 def test_error_messages_are_the_same_as_in_a_plain_run(way, tmp_path):
     arguments = put(TEXTS, way, tmp_path)
     plain, ours = (
@@ -550,6 +556,7 @@ def test_help_and_version(tmp_path):
     assert start(["-m", "fastops", "--version"], tmp_path)[1] == f"fastops {fastops.__version__}\n"
 
 
+@pytest.mark.slow
 def test_commands(tmp_path):
     status, out, _ = start(["-m", "fastops", "config"], tmp_path)
     assert status == 0
