@@ -37,8 +37,8 @@ def begin(config):
         return
     config.stash[_begun] = True
     installed = []
-    launch, garbage = _module("_shell", "launch"), _module("_core", "garbage")
-    forget = launch.when_imported(lambda: installed.append(_install(config)), garbage.importing)
+    imports, garbage = _module("imports"), _module("garbage")
+    forget = imports.when_imported(lambda: installed.append(_install(config)), garbage.importing)
 
     def end():
         forget()
@@ -67,10 +67,10 @@ def _install(config):
     return new
 
 
-def _module(part, name):
-    """Return a module of fastops without importing its package, which imports TensorFlow."""
+def _module(name):
+    """Return a module of `fastops._core` without importing fastops, which imports TensorFlow."""
     package = Path(find_spec("fastops").origin).parent
-    spec = spec_from_file_location(f"pytest_fastops._{name}", package / part / f"{name}.py")
+    spec = spec_from_file_location(f"pytest_fastops._{name}", package / "_core" / f"{name}.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

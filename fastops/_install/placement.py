@@ -1,18 +1,21 @@
 """`fastops.install`: patches replacements in, and takes them out again."""
 
+import sys
 import threading
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 
 from fastops._core.garbage import without_collections
+from fastops._core.imports import ImportFollower
 from fastops._install import lookups, upstream
 from fastops._install.patch_points import patch, restore
 from fastops._install.replacement import set_live
-from fastops._install.targets import targets
+from fastops._install.targets import PACKAGES, targets
 from fastops._install.verify.results import RESULTS, chosen
 
 _LOCK = threading.RLock()
 _placed: list = []  # see `patch`
+_follower: ImportFollower | None = None  # while installed: it waits for imports of Keras
 _holds = 0  # number of open `accelerated` blocks
 
 
@@ -89,6 +92,10 @@ def install(
     global _holds
     only, exclude = _patterns(only, "only"), _patterns(exclude, "exclude")
     optional = {"traced": functions, "models": models}
+
+    def is_wanted(target):
+        return optional.get(target.layer, True) and _chosen(target, only, exclude)
+
     mode, every = chosen(verify, verify_every)
     with _LOCK:
         _holds = 0  # the end of an enclosing `accelerated` block must not uninstall this
@@ -100,14 +107,8 @@ def install(
             with without_collections():
                 if mode is not None:
                     _engine().start(mode, every)
-                _place_all(
-                    [
-                        target
-                        for target in targets()
-                        if optional.get(target.layer, True) and _chosen(target, only, exclude)
-                    ],
-                    mode,
-                )
+                _place_all(list(filter(is_wanted, targets())), mode)
+            _follow_imports(is_wanted, mode)
             seeds = upstream.load("seeds")
             if seeds is not None and mode is None:  # a verified call draws in TensorFlow, too
                 seeds.begin()
@@ -115,6 +116,30 @@ def install(
             uninstall()
             raise
         set_live(True)
+
+
+def _follow_imports(is_wanted, mode):
+    """Replace the targets of Keras and tf_keras later, if a program imports one of them later."""
+    global _follower
+    missing = [package for package in sorted(PACKAGES) if sys.modules.get(package) is None]
+
+    def place():
+        with _LOCK:
+            if follower is not _follower:  # another thread has uninstalled meanwhile
+                return
+            for package in [name for name in missing if sys.modules.get(name) is not None]:
+                missing.remove(package)
+                try:
+                    with without_collections():
+                        _place_all(list(filter(is_wanted, targets(package))), mode)
+                except Exception as problem:  # the program's import must not fail
+                    upstream.leave_out("models", package, upstream.said(problem))
+            if not missing:
+                follower.stop()
+
+    follower = _follower = ImportFollower(missing, place)
+    if missing:
+        follower.start()
 
 
 def _engine():
@@ -125,7 +150,7 @@ def _engine():
 
 
 def _place_all(selected, mode):
-    """Patch all targets that can be patched. Of a unit, patch all targets or none."""
+    """Patch all targets of a list that can be patched. Of a unit, patch all targets or none."""
     unit, begin, failed = None, 0, False
     for target in selected:
         if target.unit is None or target.unit != unit:
@@ -162,10 +187,13 @@ def uninstall():
     >>> fastops.is_installed()
     False
     """
-    global _holds
+    global _holds, _follower
     with _LOCK:
         _holds = 0
         set_live(False)
+        if _follower is not None:
+            _follower.stop()
+            _follower = None
         with ExitStack() as steps:  # each one is taken, even if another one raises
             if RESULTS.mode is not None:
                 steps.callback(_engine().stop)

@@ -67,6 +67,9 @@ class Group(NamedTuple):
         to them (see `fastops._install.target.everywhere`).
     together : bool
         Whether all targets must be replaced, or none.
+    package : str, optional
+        The package of the targets, ``"keras"`` or ``"tf_keras"``. If a program imports it while
+        fastops is installed, they are replaced after that import.
     """
 
     rank: int
@@ -76,6 +79,7 @@ class Group(NamedTuple):
     find: Callable
     everywhere: bool = False
     together: bool = False
+    package: str | None = None
 
 
 def _tape_targets(methods):
@@ -180,7 +184,15 @@ GROUPS = in_order(
     Group(11, "replayed", "functions", "replay.targets", _call("functions"), everywhere=True),
     Group(12, "public", "functions", "public.targets", _call("functions"), everywhere=True),
     Group(13, "helpers", "functions", "helpers.targets", _call("functions"), everywhere=True),
-    Group(14, "keras", "functions", "keras.targets", _call("functions"), everywhere=True),
+    Group(
+        14,
+        "keras",
+        "functions",
+        "keras.targets",
+        _call("functions"),
+        everywhere=True,
+        package="keras",
+    ),
     # Operators, and other methods of TensorFlow
     Group(20, "operators", "operators of tensors and variables", "calls", _call("operators")),
     Group(21, "operators", "methods of tensors", "public.targets", _call("methods")),
@@ -202,13 +214,35 @@ GROUPS = in_order(
     Group(38, "datasets", "iterators of arrays", "datasets", _array_targets),
     Group(39, "datasets", "iteration over datasets", "pipelines traced", _pipeline_targets),
     # Methods of Keras, and calls of whole functions
-    Group(40, "keras", "methods", "keras.targets", _call("methods")),
-    Group(41, "models", "calls of Keras's objects", "models.targets", _call("of_keras")),
-    Group(42, "models", "calls of tf_keras's objects", "models.targets", _call("of_tf_keras")),
-    Group(43, "traced", "tf.function", "traced planner", _traced_targets),
-    Group(44, "traced", "functions of the runtime", "traced", _runtime_targets),
+    Group(40, "keras", "methods", "keras.targets", _call("methods"), package="keras"),
     Group(
-        45, "traced", "optional values", "optionals traced", _optional_method_targets, together=True
+        41,
+        "helpers",
+        "methods of tf_keras",
+        "helpers.targets",
+        _call("of_tf_keras"),
+        package="tf_keras",
+    ),
+    Group(
+        42,
+        "models",
+        "calls of Keras's objects",
+        "models.targets",
+        _call("of_keras"),
+        package="keras",
+    ),
+    Group(
+        43,
+        "models",
+        "calls of tf_keras's objects",
+        "models.targets",
+        _call("of_tf_keras"),
+        package="tf_keras",
+    ),
+    Group(44, "traced", "tf.function", "traced planner", _traced_targets),
+    Group(45, "traced", "functions of the runtime", "traced", _runtime_targets),
+    Group(
+        46, "traced", "optional values", "optionals traced", _optional_method_targets, together=True
     ),
 )
 """All groups, the lowest rank first. The ranks of one kind of callables have the same tens."""
@@ -266,23 +300,28 @@ def targets_of(groups):
             yield target._replace(unit=group.title) if group.together else target
 
 
-def candidates():
+def candidates(package=None):
     """Yield each `Target` that exists in the running TensorFlow and Keras, unchecked.
 
-    The targets come in the order of the ranks of their groups.
+    The targets come in the order of the ranks of their groups. With `package`, only the groups of
+    this package count.
     """
-    for claiming, groups in groupby(GROUPS, key=attrgetter("everywhere")):
+    chosen = [group for group in GROUPS if package in (None, group.package)]
+    for claiming, groups in groupby(chosen, key=attrgetter("everywhere")):
         find = _targets_of_claims if claiming else targets_of
         yield from find(groups)
 
 
-def targets():
-    """Yield each `Target` to replace.
+def targets(package=None):
+    """Yield each `Target` to replace; with `package`, those of a package that was just imported.
 
     A target that mirrors code is left out if the running TensorFlow or Keras has different code.
     """
-    upstream.begin()
-    for target in candidates():
+    if package is None:
+        upstream.begin()
+    else:
+        upstream.look_again()
+    for target in candidates(package):
         try:
             if target.layer not in _REPEATED and _objection(target) is not None:
                 continue
@@ -369,6 +408,9 @@ def left_out():
         if title not in told.get(layer, ())
     }
 
+
+PACKAGES = frozenset({group.package for group in GROUPS} - {None})
+"""The packages that a program may import while fastops is installed."""
 
 # Import the modules now, so that the first `install` is as fast as any other.
 for _part in " ".join(group.parts for group in GROUPS).split():

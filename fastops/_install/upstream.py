@@ -23,6 +23,7 @@ from types import (
 )
 
 from fastops._core.reasons import RefusedError, text_of
+from fastops._specialize.guards.names import original_of
 
 TABLE = Path(__file__).with_name("upstream.json")
 """Written by tools/upstream.py."""
@@ -56,16 +57,24 @@ def table():
 
 def begin():
     """Start a new look at all names: forget earlier results, and what was left out."""
-    _objections.clear()
+    look_again()
     _left_out.clear()
+
+
+def look_again():
+    """Look at all names again: more packages are imported now."""
+    _objections.clear()
 
 
 # Names -------------------------------------------------------------------------------------------
 
 
 def kind_of(value):
-    """Return ``"module"``, ``"class"``, ``"function"``, or the name of an object's class."""
-    kind = type(value)  # not `value.__class__`: the attributes of some objects raise
+    """Return ``"module"``, ``"class"``, ``"function"``, or the name of an object's class.
+
+    A stand-in is of the kind of its original.
+    """
+    kind = type(original_of(value))  # not `value.__class__`: the attributes of some objects raise
     if issubclass(kind, ModuleType):
         return "module"
     if issubclass(kind, type):

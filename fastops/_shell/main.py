@@ -6,6 +6,7 @@ import os
 import sys
 
 from fastops._core.garbage import importing
+from fastops._core.imports import when_imported
 from fastops._shell import launch, programs
 from fastops._shell.verification import parse
 from fastops._version import __version__
@@ -220,6 +221,7 @@ def main(arguments=None):
         parser.error("--frames needs --html=FILE or --trace=FILE")
     profiles = []
     atexit.register(_report, profiles, chosen, os.getpid())  # registered first: runs last
-    launch.when_imported(lambda: _accelerate(chosen, profiles), importing)
+    launch.load()
+    when_imported(lambda: _accelerate(chosen, profiles), importing)
     programs.run(program)
     return 0

@@ -35,6 +35,7 @@ ORDER = [
     ("datasets", "iterators of arrays"),
     ("datasets", "iteration over datasets"),
     ("keras", "methods"),
+    ("helpers", "methods of tf_keras"),
     ("models", "calls of Keras's objects"),
     ("models", "calls of tf_keras's objects"),
     ("traced", "tf.function"),

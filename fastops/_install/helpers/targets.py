@@ -35,15 +35,20 @@ def is_usable(name):
 
 
 def methods():
-    """Yield a target for each method and property."""
+    """Yield a target for each method and property of TensorFlow and Python."""
     yield from _methods("tensorflow.python.", METHODS)
     yield from _methods("", STANDARD)
-    if "tf_keras" in sys.modules:
-        attributes = upstream.load("helpers.attributes")
-        with upstream.contained("helpers", "attributes of tf_keras's objects"):
-            if attributes is not None:
-                attributes.attach(upstream.look_up("tf_keras.src"))
-            yield from _methods("tf_keras.src.", TF_KERAS)
+
+
+def of_tf_keras():
+    """Yield a target for each method of tf_keras."""
+    if sys.modules.get("tf_keras") is None:
+        return
+    attributes = upstream.load("helpers.attributes")
+    with upstream.contained("helpers", "attributes of tf_keras's objects"):
+        if attributes is not None:
+            attributes.attach(upstream.look_up("tf_keras.src"))
+        yield from _methods("tf_keras.src.", TF_KERAS)
 
 
 def _methods(package, helpers):
