@@ -32,10 +32,11 @@ cdef class Native:
     cdef bint waits            # whether a step runs on a device other than the host
     cdef vector[pair[int, int]] makers  # if `waits`: step and output of each value in `made`
     cdef int64_t last_ns       # time of the last run
+    cdef int differed          # the last step whose outputs differed from the recorded ones
     cdef long long runs        # number of successful runs
 
-    # Whether calls of the ops on this thread would run these kernels, and no profile is open.
-    # The caller checks whether a tape records.
+    # Whether this thread's calls of the ops would run exactly these kernels. False while a profile
+    # is open. The caller checks whether a tape records.
     cdef bint may_run(self, Thread* thread) except -1
     # Sets the values that the result needs, as new references. If a tape records, sets all values.
     cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *

@@ -169,6 +169,8 @@ cdef class Native:
         self.last_ns = Nanoseconds() - begin
         if not status.ok():
             if failed == NULL or Differs(status):
+                if failed != NULL:
+                    self.differed = failed.number
                 return DIFFERS
             if failed.number <= self.first_lasting:
                 return FAILED

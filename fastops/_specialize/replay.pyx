@@ -431,13 +431,22 @@ cdef class Replay:
     cdef str changed_value(self, const Signature& signature):
         cdef vector[PyObject*] values
         cdef ValueCheck check
+        cdef ReplayStep step
         cdef int i
+        if self.taped is not None and taped():
+            return self.taped.changed_value(signature)
         for i in range(self.num_arguments):
             values.push_back(signature.object(i))
         for check in self.checks:
             if not check.holds(values.data()):
                 return f"the value of {self.name_of(check.number)} has changed"
-        return "the value or the sizes of an op's output have changed"
+        step = self.steps[self.differed]
+        names = [self.name_of(check.number) for check in step.checks] + [
+            self.name_of(step.first + i)
+            for i in range(step.num_outputs) if step.sizes[i] is not None
+        ]
+        title = ", or ".join(dict.fromkeys(names)) or f"op {self.differed}, {step.op.op_name}"
+        return f"the value or size of {title}, has changed"
 
     cdef bint fits(self) except -1:
         """Whether the guards hold: the ops' functions, the settings, and the code that ran."""
@@ -561,6 +570,7 @@ cdef class Replay:
         try:
             outcome = native.run(signature, values, thread)
             if outcome != DONE:
+                self.differed = native.differed
                 return outcome
             if self.single >= 0:
                 made = <object>values[self.single]
@@ -650,6 +660,7 @@ cdef class Replay:
                     signature, variables, values, &last if self.whole and i == n - 1 else NULL
                 )
                 if outcome != DONE:
+                    self.differed = <int>i
                     return outcome
                 lasts = lasts or step.lasts
             if self.single >= 0:
