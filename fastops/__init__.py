@@ -8,7 +8,7 @@ if not launch.is_due():
 
 
 def __getattr__(name):
-    if name == "backend":  # which takes its time to import, for programs that do not ask for it
+    if name == "backend":  # imported on first use, because the import takes long
         import fastops.backend
 
         return fastops.backend

@@ -29,7 +29,7 @@ cdef struct CallShape:
 
 # The arguments of a call, and the TensorFlow function that runs it if fastops does not.
 cdef struct Invocation:
-    PyObject* target     # TensorFlow's function, borrowed; null: the op's one in tf.raw_ops
+    PyObject* target     # TensorFlow's function, borrowed; null: the op's function in tf.raw_ops
     PyObject* const* args
     size_t nargsf
     PyObject* keywords
@@ -54,7 +54,10 @@ cdef class Op(BaseOp):
     cdef CallShape shapes[FASTOPS_CALL_SHAPES]
     cdef int next_shape
 
+    # Puts the arguments of a call into their slots. Returns False for an unknown keyword, and for
+    # an op that is not loaded.
     cdef int bind(self, PyObject* const* args, PyObject* keywords, PyObject** slots) except -1
+    # Returns the slots for arguments with these keywords. Null if `bind` would return False.
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL
     # Prepares the kernel for a call that TensorFlow has already run.
     cdef int prepare(self, PyObject** slots) except -1
@@ -81,8 +84,6 @@ cdef int tell_watchers(object variable) except -1
 cdef object constant(object value, DataType dtype)
 # Packs a list that contains tensors into one tensor. Returns None if TensorFlow has to do it.
 cdef object pack_list(object value, DataType dtype)
-# Whether this thread may run kernels now and is in no device scope.
-cdef bint in_no_scope() except -1
 # The state that current kernels are built for; borrowed.
 cdef Runtime* runtime() except NULL
 # Whether this thread runs ops eagerly and may run kernels now: `gate` returns R_DIRECT.

@@ -27,8 +27,8 @@ A condition that is not met ends a step early: the call takes a later path, and 
 name that `REASONS` has for that condition. The path is decided before any side effect.
 docs/design.md has the whole story.
 
-What few calls need is elsewhere: `_core/base.pyx` loads ops and has what Python sees of them;
-`_core/preparing.pyx` makes entries and drops them; `_core/telling.pyx` tells observers.
+Most of what few calls need is elsewhere: `_core/base.pyx` loads ops and has what Python sees of
+them; `_core/preparing.pyx` makes entries and drops them; `_core/telling.pyx` tells observers.
 
 The GIL is held everywhere in this file except inside PreparedKernel.Run and CachedOp.Run.
 """
@@ -172,7 +172,7 @@ cdef class Op(BaseOp):
         return True
 
     cdef const unsigned char* call_shape(self, PyObject* keywords) except? NULL:
-        """Returns the slots for arguments with these keywords; null where `bind` returns False."""
+        """Returns the slots for arguments with these keywords; null if `bind` returns False."""
         cdef int i, j
         cdef Py_ssize_t n, k
         cdef PyObject* known
@@ -1121,11 +1121,6 @@ cdef int _fell_back(Op op, Invocation* call, int path, int reason, PyObject** sl
 cdef bint eager() except -1:
     cdef PyObject* device_name = NULL
     return gate(&device_name) == R_DIRECT
-
-
-cdef bint in_no_scope() except -1:
-    cdef PyObject* device_name = NULL
-    return gate(&device_name) == R_DIRECT and <object>device_name == _NO_DEVICE
 
 
 cdef Runtime* runtime() except NULL:

@@ -1,6 +1,6 @@
-"""Programs as users write them (`fastops_bench.programs`), and their likes in PyTorch.
+"""Programs as users write them (`fastops_bench.programs`), and similar programs in PyTorch.
 
-Each is unchanged, and runs alone and by `python -m fastops`, in new processes that take turns. The
+Each program runs unchanged, alone and by `python -m fastops`, in new processes that take turns. The
 printed values, and the digest of all results, must be the same. PyTorch's programs have the same
 sizes and numbers of steps; their values are not compared.
 """

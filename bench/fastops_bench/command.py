@@ -101,7 +101,7 @@ def main(arguments=None):
     unknown = [name for name in args.suites if name not in SUITES]
     if unknown:
         near = difflib.get_close_matches(unknown[0], SUITES, 1)
-        hint = f" (is it {near[0]}?)" if near else ""
+        hint = f" (did you mean {near[0]}?)" if near else ""
         options.error(f"there is no suite {unknown[0]}{hint}; there are {', '.join(SUITES)}")
     for file in (args.html, args.json):
         if file is not None and not file.absolute().parent.is_dir():
@@ -247,7 +247,7 @@ def _nothing(process, names):
     for suite, own in suites.items():
         more = f", and {len(own) - 6} more" if len(own) > 6 else ""
         lines.append(f"  {suite}: {', '.join(own[:6])}{more}")
-    return "\n".join([*lines, "all of it: python -m fastops bench --list"])
+    return "\n".join([*lines, "for all names: python -m fastops bench --list"])
 
 
 def _list(args, console):

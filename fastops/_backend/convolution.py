@@ -672,8 +672,8 @@ _patches = below.primitive(
 def _windows_at_once(inputs, kernel_size, strides, output_shape, first):
     """Return the same windows as `_windows`, by one op; None if `_windows` has to make them.
 
-    That is so while a tape records: the gradient of this op is slower than the gradients of all
-    ops that `_windows` runs.
+    `_windows` also makes them while a tape records, because the gradient of this op is slower than
+    the gradients of all ops that `_windows` runs.
     """
     if not facts.is_plain(inputs) or facts.is_recorded():
         return None
@@ -732,7 +732,7 @@ def _local(inputs, kernel, kernel_size, strides, output_shape, data_format):
 
 
 @thicker(
-    "another kernel for each position",
+    "a different kernel for each position",
     keras="keras.layers.Conv1D",
     differs="Keras's layer has one kernel for all positions",
 )
@@ -772,7 +772,7 @@ def local_conv1d(inputs, kernel, kernel_size, strides, data_format=None):
 
 
 @thicker(
-    "another kernel for each position",
+    "a different kernel for each position",
     keras="keras.layers.Conv2D",
     differs="Keras's layer has one kernel for all positions",
 )

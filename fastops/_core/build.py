@@ -129,8 +129,8 @@ def chosen():
         if not path.startswith(PACKAGE) or not path.endswith(".so"):
             raise
         raise ImportError(
-            f"fastops does not fit this TensorFlow {_name(running)}, though it was compiled for "
-            f"one that calls itself the same: {error}. Build it again: {REBUILD}",
+            f"fastops does not fit this TensorFlow {_name(running)}, though it was compiled for a "
+            f"build of the same description: {error}. Build it again: {REBUILD}",
             name=error.name,
             path=path,
         ) from error

@@ -16,7 +16,7 @@ cdef bint is_numpy(PyObject* value) noexcept
 cdef DataType array_dtype(PyObject* value) noexcept
 cdef bint is_list(PyObject* value) noexcept
 # Whether the class of a value has only conversions that TensorFlow itself registered.
-cdef bint converts_as_ever(PyObject* value) except -1
+cdef bint has_default_conversion(PyObject* value) except -1
 # Whether the classes of all inputs allow their conversion. Sets `slowly` if TensorFlow's fast path
 # leaves one of them to its slow path: a list, a string or a NumPy scalar. Does not clear `slowly`.
 cdef bint may_convert(const OpFacts& facts, PyObject** values, bint* slowly) except -1

@@ -72,7 +72,7 @@ cdef bint is_list(PyObject* value) noexcept:
     return PyList_CheckExact(<object>value) or PyTuple_CheckExact(<object>value)
 
 
-cdef bint converts_as_ever(PyObject* value) except -1:
+cdef bint has_default_conversion(PyObject* value) except -1:
     """Whether the class of a value has only conversions that TensorFlow itself registered.
 
     TensorFlow refuses to register conversions for numbers and arrays.

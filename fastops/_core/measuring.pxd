@@ -52,7 +52,7 @@ cdef class ProfileRecorder(Observer):
     cdef int64_t inside_ns    # time in calls on the opener's thread, including their recording
     cdef dict tallies         # op name -> Tally
     cdef bint keeps           # whether to store each call in `events`
-    cdef vector[Event] events  # in the order in which calls ended, at most MOST_EVENTS
+    cdef vector[Event] events  # in the order in which calls ended, at most MAX_EVENTS
     cdef dict threads         # the names of the calls' threads, by number
     cdef long opener          # the number of the thread that called `open`
     cdef list entries         # the calls' entries in the order of the calls; None: not collected

@@ -18,7 +18,7 @@ from fastops._core.reasons import PATHS, REASONS
 
 # The most events that a time line keeps, 80 bytes each. A long program makes more calls than a
 # picture can show.
-cdef size_t MOST_EVENTS = 200_000
+cdef size_t MAX_EVENTS = 200_000
 
 
 @cython.final
@@ -123,7 +123,7 @@ cdef class ProfileRecorder(Observer):
         A call is a tuple: the op's name, the thread's number, path, reason, then times in
         nanoseconds. These are the start and end of the call, the start and duration of its kernel,
         and when TensorFlow took over and returned. Times that do not apply are 0. Only the first
-        MOST_EVENTS calls are kept.
+        MAX_EVENTS calls are kept.
         """
         cdef Event* event
         cdef size_t i
@@ -219,7 +219,7 @@ cdef class ProfileRecorder(Observer):
             tally = <Tally>stored
         if self.entries is not None:
             self.entries.append(measured.entry)
-        if self.keeps and self.events.size() < MOST_EVENTS:
+        if self.keeps and self.events.size() < MAX_EVENTS:
             self.keep(tally, measured)
         tally.calls[measured.path] += 1
         tally.in_caller += measured.in_caller

@@ -43,7 +43,7 @@ AREAS = {
     "graph": "graphs that get no plan",
     "session": "runs of sessions that get no plan",
     "kind": "objects that TensorFlow makes itself: variables, datasets of arrays",
-    "method": "calls of methods of Keras's objects",
+    "method": "calls that may be replayed: of methods of Keras's objects, and of functions",
     "public": "calls of public functions",
     "call": "what a recorded call does",
     "proof": "code of users that is not shown to be pure",
@@ -373,7 +373,7 @@ REGISTRY = {
             "plans do not support an op on this device",
             "an asynchronous kernel, say",
         ),
-        Reason("kernel_inputs", "graph", "an op has other inputs than its kernel"),
+        Reason("kernel_inputs", "graph", "the inputs of an op do not match its kernel"),
         Reason(
             "memory_moves",
             "graph",
@@ -414,14 +414,14 @@ REGISTRY = {
         Reason(
             "access_order",
             "session",
-            "two nodes access a variable in no given order",
+            "the graph does not define the order in which two nodes access a variable",
             "give the graph a control dependency",
         ),
         Reason("plan_fails_alone", "session", "the plan fails where TensorFlow does not"),
         Reason(
             "session_differs",
             "session",
-            "TensorFlow's session computes other values than its functions",
+            "the results of TensorFlow's session differ from those of the same graph as a function",
             "other optimizations change the last bits",
         ),
         Reason(
@@ -461,12 +461,12 @@ REGISTRY = {
             "op_failed",
             "method",
             "an op of the replay has failed",
-            "Keras runs the call, and raises",
+            "the original function runs, and raises",
         ),
         Reason(
             "values_decide",
             "method",
-            "tensor values decide what runs, and four recordings of the signature exist",
+            "tensor values decide what runs, and the limit of recordings per signature is reached",
         ),
         Reason(
             "recording_not_due",
@@ -525,7 +525,7 @@ REGISTRY = {
             "draw them by TensorFlow or Keras",
         ),
         Reason("sets_profiler", "call", "the call sets a profile function"),
-        Reason("not_witnessed", "call", "the code that the call runs could not be noted"),
+        Reason("not_witnessed", "call", "the code that the call ran could not be observed"),
         Reason("arguments_changed", "call", "the call changes its arguments"),
         Reason(
             "object_changed",
@@ -553,9 +553,15 @@ REGISTRY = {
         Reason("ops_differ", "call", "two recorded calls ran different ops or constants"),
         Reason("no_trial", "call", "an op has effects that copies of the variables do not isolate"),
         Reason("trial_failed", "call", "the replay fails on copies of the variables"),
-        Reason("trial_result", "call", "the replay gives another result than the call"),
         Reason(
-            "trial_variable", "call", "the replay leaves another value in a variable than the call"
+            "trial_result",
+            "call",
+            "the result of the replay differs from that of the call",
+        ),
+        Reason(
+            "trial_variable",
+            "call",
+            "after the replay, the value of a variable differs from that after the call",
         ),
         Reason("state_changes", "call", "the attributes of the object change again and again"),
         Reason(
@@ -635,7 +641,9 @@ REGISTRY = {
             "the code has a with statement",
             "write its body without it",
         ),
-        Reason("handles_exceptions", "proof", "the code handles exceptions", "let them pass"),
+        Reason(
+            "handles_exceptions", "proof", "the code handles exceptions", "let exceptions propagate"
+        ),
         Reason(
             "defines_class",
             "proof",
@@ -669,8 +677,8 @@ REGISTRY = {
         Reason(
             "attribute_in_doubt",
             "proof",
-            "the code asks for an attribute that may be missing",
-            "use the attribute without asking",
+            "the code tests whether an attribute exists",
+            "read the attribute directly, without hasattr or a default",
         ),
         Reason(
             "compares_identity",
@@ -687,7 +695,7 @@ REGISTRY = {
         Reason(
             "attribute_made",
             "proof",
-            "the code uses an attribute of a module that is made when it is read",
+            "the code uses an attribute that its module creates when it is first read",
             "import it",
         ),
         Reason(
@@ -907,7 +915,7 @@ REGISTRY = {
         Reason(
             "value_on_device",
             "recording",
-            "Python reads the value of a tensor on another device than the host",
+            "Python reads the value of a tensor on a device other than the host",
         ),
         Reason(
             "returns_large_constant",
@@ -936,7 +944,7 @@ REGISTRY = {
             "recording",
             "the call returns an object that is neither a tensor nor a structure of tensors",
         ),
-        Reason("op_inputs", "recording", "an op has other inputs than its definition"),
+        Reason("op_inputs", "recording", "the inputs of an op do not match its definition"),
         Reason("package_missing", "install", "a package is not imported"),
         Reason(
             "name_missing",
@@ -947,7 +955,7 @@ REGISTRY = {
         Reason(
             "name_kind",
             "install",
-            "a name that the stand-in needs has another kind of object",
+            "a name that the stand-in needs refers to an object of an unexpected kind",
             "the library has another version, or the program has put an object there",
         ),
         Reason("name_raises", "install", "a name that the stand-in needs cannot be read"),

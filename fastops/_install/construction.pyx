@@ -11,7 +11,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
+from fastops._core.conversion cimport has_default_conversion, is_list, is_numpy
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.tensors cimport handle_dtype, host_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
@@ -185,7 +185,7 @@ cdef object _tensor_of(PyObject* given, object dtype):
         not IsEagerTensor(given)
         and not is_numpy(given)
         and type(value) not in _PLAIN
-        and not (is_list(given) and converts_as_ever(given))
+        and not (is_list(given) and has_default_conversion(given))
     ):
         return None
     if dtype is not None or not IsEagerTensor(given):

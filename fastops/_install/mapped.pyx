@@ -60,7 +60,8 @@ cdef class MappedStage:
     dtypes, shapes : list
         The dtypes and shapes of the results.
     of_rows : bool
-        Whether the results are batched. Then only plans are fast enough.
+        Whether the functions are mapped over single rows, which are batched afterwards. Only plans
+        are fast enough for that.
     """
 
     def __init__(self, make_plans, make_iterator, list dtypes, list shapes, bint of_rows):
@@ -106,7 +107,8 @@ cdef class MappedFunctions:
         except Exception:
             pass  # TensorFlow's iterator, which takes over, raises the exception, too
         if planned and found is not None:
-            _get_next.calls_direct += 1  # plans make no call of IteratorGetNext, which would count
+            # Count the element here: plans do not call IteratorGetNext.
+            _get_next.calls_direct += 1
         self.declined |= (
             found is None
             or (self.of_rows is not None and self.of_rows.declined)
@@ -116,7 +118,7 @@ cdef class MappedFunctions:
 
 
 cdef list _make(MappedFunctions mapped, RowReader* reader):
-    """Return the results; None if a function fails, or if the rows do not fit together."""
+    """Return the results. None if a function fails, or if the rows' results cannot be batched."""
     cdef Made tensors
     cdef RowBatch* batch
     cdef int64_t i

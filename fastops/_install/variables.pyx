@@ -7,7 +7,7 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 from fastops._call_site cimport CallSite
-from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
+from fastops._core.conversion cimport has_default_conversion, is_list, is_numpy
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
 from fastops._core.tensors cimport handle_dtype, has_sizes, local_tensor
 from fastops._cpp.declarations cimport IsEagerTensor
@@ -212,7 +212,7 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
         except Exception:  # TensorFlow will raise the error
             return call_original(self, args, nargsf, keywords)
     elif is_numpy(<PyObject*>value) or (
-        is_list(<PyObject*>value) and converts_as_ever(<PyObject*>value)
+        is_list(<PyObject*>value) and has_default_conversion(<PyObject*>value)
     ):
         value = constant(value, <DataType><int>variable._dtype._type_enum)
     if (

@@ -52,7 +52,7 @@ class Plans(Caller):
     traced : tf.types.experimental.PolymorphicFunction
         The traced function.
     target : callable or None
-        Makes a call by TensorFlow. None: each call brings its own target.
+        Calls TensorFlow's function. None: the caller passes a target with each call.
     executor : {None, "plan", "tensorflow"}
         The executor of the graph: see `fastops.function`.
     optimize : bool
@@ -172,7 +172,7 @@ class Plans(Caller):
             leaves, concrete, _, takes, obstacle = self._inputs_of(args, kwargs)
         except Exception:  # TensorFlow has made the call: it binds the next ones, too
             return None
-        # A tape sees that TensorFlow binds a variable.
+        # TensorFlow notifies tapes of each variable that it binds; a `Bound` would not.
         if obstacle is not None or leaves.variables or not self._optimize:
             return None
         return concrete, Bound(Planned(concrete, "tensorflow"), takes, None)

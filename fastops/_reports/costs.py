@@ -1,4 +1,4 @@
-"""Measures the overhead of the profile function that notes calls of functions."""
+"""Measures the overhead of the profile function that records calls of functions."""
 
 from copy import deepcopy
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from fastops._reports.frames import times
 
 _CALLS = 2000
 
-_MOST = 3.0
-"""The maximum slowdown of an interpreter: if the measured one is higher, it was disturbed."""
+_HIGHEST_SLOWDOWN = 3.0
+"""The maximum slowdown of an interpreter. A higher result means a disturbed measurement."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _measured():
     # Subtract the calls, by the costs that the first two programs give for one call.
     noted -= in_python * noted_python + in_c * noted_c
     plain -= in_python * plain_python + in_c * plain_c
-    slowdown = min(max(noted / plain, 1.0), _MOST) if plain > 0 else 1.0
+    slowdown = min(max(noted / plain, 1.0), _HIGHEST_SLOWDOWN) if plain > 0 else 1.0
     return Costs(
         max(0.0, (noted_python - slowdown * plain_python) / _CALLS),
         max(0.0, (noted_c - slowdown * plain_c) / _CALLS),

@@ -14,7 +14,9 @@ State      Meaning
 WAITING    calls run in Python and charge an account; a recording does not pay yet
 RECORDED   one call has been recorded; a second one has to confirm it (objects, variables)
 ACTIVE     calls whose guards hold are replayed: a *hit*. If a guard does not hold, Python runs: a
-           *miss*. After many misses in a row the recordings are dropped: it is *deoptimized*
+           *miss*. If the guards of globals and of their contents, which all recordings of the
+           signature share, fail many times in a row, the recordings are dropped: it is
+           *deoptimized*. Misses by other guards drop nothing
 REFUSED    calls cannot be recorded, and run in Python; `reason` says why
 =========  =========================================================================================
 

@@ -28,7 +28,7 @@ cdef class Specialization:
     cdef readonly str detail        # details of the reason, or None
     cdef readonly int failures      # failed recordings
     cdef int most_failures
-    cdef int misses                 # calls since the last hit whose guards did not hold
+    cdef int misses                 # calls since the last hit for which `holds` was false
     cdef readonly str missed        # what had changed at the last miss; None if there was no miss
     cdef str text                   # see `arguments`
 

@@ -49,14 +49,16 @@ def check(device, call, want, expected):
 @within("plugged_in")
 def test_every_rule(device):
     device.delay(0)
-    # Make one call of an op for each shape: other axes are only other numbers in host memory.
+    # One call of an op for each shape is enough: axes differ only by numbers in host memory.
     cases = {(case.op, case.shapes, case.taken): case for case in CASES}.values()
-    tried = [prepared(device, case) for case in cases]
+    prepared_cases = [prepared(device, case) for case in cases]
     with fastops.accelerated():
-        for one in tried:
-            check(device, *one)
+        for prepared_case in prepared_cases:
+            check(device, *prepared_case)
     on_the_device = {
-        call[0].op for call, want, _ in tried if places(want[0])[0][0].endswith(FIRST_DEVICE)
+        call[0].op
+        for call, want, _ in prepared_cases
+        if places(want[0])[0][0].endswith(FIRST_DEVICE)
     }
     assert len(on_the_device) > 30, sorted(on_the_device)
 
@@ -145,7 +147,7 @@ def test_errors_are_tensorflows(device):
     (x,) = there(floats(3))
 
     def program():
-        said = []
+        outcomes = []
         for sources, seeds in (
             (tf.cast(x, tf.int32), None),
             (x * x, [x, x]),
@@ -160,10 +162,10 @@ def test_errors_are_tensorflows(device):
                     else sources
                 )
             try:
-                said.append(tape.gradient(value, x, output_gradients=seeds))
+                outcomes.append(tape.gradient(value, x, output_gradients=seeds))
             except Exception as error:
-                said.append(f"{type(error).__name__}: {error}")
-        return said
+                outcomes.append(f"{type(error).__name__}: {error}")
+        return outcomes
 
     want = program()
     assert any(isinstance(value, str) for value in want)

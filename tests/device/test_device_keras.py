@@ -187,7 +187,7 @@ def test_layers_that_only_keras_can_call(device):
     (x,), (y,) = there(floats(3)), there(-np.abs(floats(3)))
     for kind, reason in (
         (Scoped, "an op runs in a device scope, and the process has several devices"),
-        (Deciding, "Python reads the value of a tensor on another device than the host"),
+        (Deciding, "Python reads the value of a tensor on a device other than the host"),
         (Counting, "the call returns a constant, whose device cannot be reproduced"),
     ):
         layer = fastops.keras.replay(kind())

@@ -149,21 +149,21 @@ TROUBLES = (DOCS / "troubleshooting.md").read_text()
 SAYS = re.compile(r"\b(?:raise (\w+)|return (\w+Error)|sys\.exit|pytest\.fail)\(")
 
 NOT_MET = {
-    "_backend/adapter/draws.py": "a function of Keras's has changed: a test sees it",
-    "_backend/alias.pyx": "how an alias is written",
-    "_backend/catalogue.py: … is described twice": "how functions are described",
+    "_backend/adapter/draws.py": "a function of Keras has changed, which a test detects",
+    "_backend/alias.pyx": "for authors of aliases",
+    "_backend/catalogue.py: … is described twice": "for authors of functions of the backend",
     "_core/conversion.pyx": "caught: TensorFlow converts the value",
-    "_core/opdef.py": "how the package asks",
-    "_core/schema.pyx": "how ops are known",
+    "_core/opdef.py": "how the package calls it",
+    "_core/schema.pyx": "ops that fastops cannot describe",
     "_graphs/resources.pyx": "a node that TensorFlow has run can be read",
-    "_install/answer.pyx": "how answers are written",
+    "_install/answer.pyx": "for authors of helpers",
     "_install/construction.pyx": "caught: TensorFlow makes the variable",
     "_install/helpers/modules.pyx": "TensorFlow's message",
-    "_install/public/lowering.pyx": "how lowerings are written",
+    "_install/public/lowering.pyx": "for authors of lowerings",
     "_specialize/recording/recorder.pyx": "caught: the call is not recorded",
-    "_install/target.py": "how replaced functions are described",
-    "_install/targets.py": "how groups are written",
-    "_reports/floors.pyx": "of benchmarks",
+    "_install/target.py": "for authors of patch points",
+    "_install/targets.py": "for authors of groups",
+    "_reports/floors.pyx": "in benchmarks only",
     "_specialize/native.pyx": "caught: the call is not recorded",
 }
 """Sources (or single messages) whose messages never reach a user, with the reason."""

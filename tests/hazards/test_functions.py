@@ -194,7 +194,7 @@ def share(threads, calls):
         shared.add.reset()
 
     made = run_threads(threads, lambda number: shared.work(number, calls), meddle, pause=0.2)
-    assert int(shared.count) == sum(made), "no update is lost"
+    assert int(shared.count) == sum(made), "an update was lost"
     for function in (shared.steps, shared.branches):
         assert [row["executor"] for row in function.describe()] == ["plan"]
     print(7 * sum(made))

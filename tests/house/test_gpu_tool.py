@@ -162,7 +162,7 @@ def test_a_packing_for_another_python_is_refused(tmp_path, assembly):
 def test_a_file_that_is_not_a_manifest_is_refused(packed, assembly):
     for text in ("", "[]", '{"format": 0, "tiers": []}'):
         (packed / MANIFEST).write_text(text)
-        with pytest.raises(RefusedError, match="is no manifest"):
+        with pytest.raises(RefusedError, match="is not a manifest"):
             assembly.add([packed])
 
 
@@ -195,7 +195,7 @@ def test_a_manifest_names_no_other_folder(packed, assembly, name):
     manifest = json.loads((packed / MANIFEST).read_text())
     manifest["tiers"][0]["pieces"][0]["name"] = name
     pieces.write_json(packed / MANIFEST, manifest)
-    with pytest.raises(RefusedError, match="names a piece"):
+    with pytest.raises(RefusedError, match="invalid name"):
         assembly.add([packed])
 
 

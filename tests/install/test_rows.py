@@ -626,7 +626,7 @@ def planned(request):
 
 @pytest.mark.parametrize("name", MAPPED | EPOCHS)
 def test_mapped_functions(name, planned):
-    """All elements are kept, so that none may share the memory that the next ones use."""
+    """The test keeps all elements, so it fails if an element shares memory with a later one."""
     make = (MAPPED | EPOCHS)[name]
     dataset = make()
     want = [taken(iter(dataset), 60) for _ in range(4)]

@@ -107,7 +107,7 @@ def test_an_unknown_suite(capsys):
     with pytest.raises(SystemExit) as caught:
         main("laddr")
     assert caught.value.code == 2
-    assert "there is no suite laddr (is it ladder?)" in capsys.readouterr().err
+    assert "there is no suite laddr (did you mean ladder?)" in capsys.readouterr().err
 
 
 def test_an_unknown_filter_lists_what_exists(capsys):

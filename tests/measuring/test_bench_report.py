@@ -126,7 +126,7 @@ def test_a_row_with_another_name_loses_its_promise(group, label):
     assert sentence.endswith("for which a figure is promised")
 
 
-def test_a_row_without_a_promise_is_told_if_its_group_has_one_for_each_row():
+def test_a_row_without_a_promise_is_reported_if_its_group_has_one_for_each_row():
     run = complete()
     run.processes["main"]["records"] += [
         {"suite": "install", "group": "programs", "label": "a new program"},
@@ -135,7 +135,7 @@ def test_a_row_without_a_promise_is_told_if_its_group_has_one_for_each_row():
     assert report.lost(run) == ["the row 'a new program' of the group 'programs' has no promise"]
 
 
-def test_what_was_skipped_or_not_asked_for_loses_no_promise():
+def test_skipped_and_unselected_rows_lose_no_promise():
     row = ("libraries", "Sonnet, training step with Adam")
     run = complete(left_out=[row])
     run.processes["main"]["skipped"] = [{"name": ": ".join(row), "why": "it is not installed"}]
@@ -205,7 +205,7 @@ def test_the_page_is_one_file(run):
 # Two runs -----------------------------------------------------------------------------------------
 
 
-def test_changes_are_told_from_noise():
+def test_changes_are_distinguished_from_noise():
     changes = {change.name: change for change in compare.changes(made(), made(factor=1.5))}
     assert changes["ladder: AddV2 scalar"].verdict == "faster"
     assert changes["ladder: AddV2 scalar"].factor == pytest.approx(1.5)

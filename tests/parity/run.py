@@ -54,9 +54,9 @@ class Death:
         The check, op and call that crashed, how the process ended, and its last message.
     number : int
         The combination, call or seed.
-    whose : {"tensorflow", "fastops", "unexplained", "nobody"}
+    whose : {"tensorflow", "fastops", "unexplained", "no cause"}
         The library that crashes when it makes the call alone, in a new process. "unexplained" means
-        neither. "nobody" means that the crash does not count: the call took long, or was ended by
+        neither. "no cause" means that the crash does not count: the call took long, or was ended by
         `SPOILT_CACHE`, and neither library crashes alone; or the call took more than `MEMORY`; or
         the op is in `parity.malformed.UNDEFINED`, whose kernels read out of bounds.
     """
@@ -223,7 +223,7 @@ def judged(campaign, crashes):
         memory = _exhausted(crash) or crash.task.op_name in malformed.UNDEFINED
         chance = memory or crash.end == "hangs" or SPOILT_CACHE in crash.message
         if (whose[i] == "unexplained" and chance) or (whose[i] == "fastops" and memory):
-            whose[i] = "nobody"
+            whose[i] = "no cause"
     return [
         Death(
             crash.task.check,

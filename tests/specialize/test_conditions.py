@@ -14,7 +14,7 @@ pytestmark = pytest.mark.quick
 
 @pytest.fixture
 def module():
-    """Give a module with two functions, of which one calls the other."""
+    """Return a module with two functions; `outer` calls `inner`."""
     made = types.ModuleType("example")
     exec("def inner():\n    return 1\n\ndef outer():\n    return inner()", vars(made))
     return made

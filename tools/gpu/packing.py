@@ -200,11 +200,11 @@ class Packing:
                 found = reduce(found, int(self._capability.replace(".", "")))
             return found
 
-        def told(piece):
+        def on_piece(piece):
             share = f"{read / max(whole, 1):.0%} of the tier"
             self._say(f"{piece['name']}: {piece['size'] / 2**20:.1f} MiB, {share}")
 
-        with pieces.Splitter(self._out, tier["name"], self._largest, told) as stream:
+        with pieces.Splitter(self._out, tier["name"], self._largest, on_piece) as stream:
             pieces.pack(files, stream, self._preset, content)
         tier |= {"bytes": whole, "pieces": stream.pieces}
 

@@ -36,12 +36,12 @@ def read_manifest(path):
     except (ValueError, KeyError, TypeError):
         good = False
     if not good:
-        raise RefusedError(f"{path} is no manifest of this tool")
+        raise RefusedError(f"{path} is not a manifest of this tool")
     for tier in manifest["tiers"]:
         for name in (tier["name"], *(piece["name"] for piece in tier["pieces"])):
             # The names become names of files.
             if not name or name != name.replace("/", "").replace("\\", "").lstrip("."):
-                raise RefusedError(f"{path} names a piece {name!r}")
+                raise RefusedError(f"{path} has a piece with an invalid name: {name!r}")
     return manifest
 
 
@@ -76,7 +76,7 @@ class Splitter(io.RawIOBase):
         The beginning of their names.
     largest : int
         The maximum size of a piece in bytes.
-    told : callable
+    on_piece : callable
         Called with each complete piece.
 
     Attributes
@@ -85,9 +85,10 @@ class Splitter(io.RawIOBase):
         The name, size and digest of each complete piece.
     """
 
-    def __init__(self, folder, stem, largest, told=lambda piece: None):
+    def __init__(self, folder, stem, largest, on_piece=lambda piece: None):
         self.pieces = []
-        self._folder, self._stem, self._largest, self._told = folder, stem, largest, told
+        self._folder, self._stem, self._largest = folder, stem, largest
+        self._on_piece = on_piece
         self._file = None
 
     def writable(self):
@@ -123,7 +124,7 @@ class Splitter(io.RawIOBase):
         (self._folder / f".incomplete-{self._name}").replace(self._folder / self._name)
         piece = {"name": self._name, "size": self._size, "sha256": self._digest.hexdigest()}
         self.pieces.append(piece)
-        self._told(piece)
+        self._on_piece(piece)
 
 
 def pack(files, stream, preset, content=lambda path: path.read_bytes()):

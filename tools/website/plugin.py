@@ -14,7 +14,7 @@ from . import numpydoc
 NAME = "pytest_fastops"
 
 
-class _Told:
+class _Registrations:
     """Replaces the objects that pytest passes to a plugin, and stores what the plugin registers."""
 
     def __init__(self):
@@ -37,7 +37,7 @@ class _Told:
         pass
 
 
-def told():
+def registered():
     """Return the options and markers that the plugin registers.
 
     Returns
@@ -47,10 +47,10 @@ def told():
     markers : list of str
         Each marker with its parameters, a colon, and a description.
     """
-    told = _Told()
-    pytest_fastops.pytest_addoption(told)
-    pytest_fastops.pytest_configure(told)
-    return told.options, told.markers
+    registrations = _Registrations()
+    pytest_fastops.pytest_addoption(registrations)
+    pytest_fastops.pytest_configure(registrations)
+    return registrations.options, registrations.markers
 
 
 def fixtures():
@@ -81,7 +81,7 @@ def page(entry, signature):
     signature : callable
         Returns the signature of a value as text.
     """
-    options, markers = told()
+    options, markers = registered()
     functions, called = fixtures(), public()
     parts = [f"# {NAME}\n", numpydoc.markdown(numpydoc.parse(pytest_fastops.__doc__))]
     parts.append("[Measuring](../measuring.md) shows how to use it.\n\n## Fixtures\n")

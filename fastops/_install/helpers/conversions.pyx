@@ -11,7 +11,7 @@ from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZ
 from cpython.unicode cimport PyUnicode_CheckExact
 
 from fastops._core.conversion cimport (
-    converts_as_ever,
+    has_default_conversion,
     is_list,
     is_number,
     is_numpy,
@@ -78,13 +78,13 @@ cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyOb
     if IsEagerTensor(value):
         return <object>value if to == DT_INVALID or to == <int>handle_dtype(value) else DECLINED
     if is_shape(value):
-        return _sizes_of(<object>value, to, hint) if converts_as_ever(value) else DECLINED
+        return _sizes_of(<object>value, to, hint) if has_default_conversion(value) else DECLINED
     if to == DT_INVALID:
         to = hint
     if not is_number(value) and not is_numpy(value):
         if not is_list(value) and not PyUnicode_CheckExact(<object>value):
             return DECLINED
-        if not converts_as_ever(value):
+        if not has_default_conversion(value):
             return DECLINED
         if is_list(value):
             packed = pack_list(<object>value, <DataType>to)

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""The recording of one call of a method: what is noted before the call, and learned after it.
+"""The recording of a method call: guards prepared before the call, and the replay made after it.
 
 A recording belongs to one object and one signature of the arguments. Its guards compare the state
 of the object, Keras's settings, and the globals of the code that ran. Two calls are recorded, and

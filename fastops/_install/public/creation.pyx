@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
 from fastops._core cimport draws
-from fastops._core.conversion cimport converts_as_ever, is_list, is_numpy
+from fastops._core.conversion cimport has_default_conversion, is_list, is_numpy
 from fastops._core.locals cimport unseeded
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
@@ -68,7 +68,7 @@ cdef int _convert(Lowering self, Draft* draft) except -1:
             if not is_list(value) and not PyUnicode_CheckExact(<object>value):
                 return NOT_LOWERED
             # Users may have registered conversion functions for lists and strings.
-            if not converts_as_ever(value):
+            if not has_default_conversion(value):
                 return NOT_LOWERED
     return _made_of_value(draft, is_list(value))
 

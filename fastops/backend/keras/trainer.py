@@ -1,4 +1,4 @@
-"""The trainer, Keras's own: `keras.src.backend.tensorflow.trainer`."""
+"""Keras's own trainer, re-exported from `keras.src.backend.tensorflow.trainer`."""
 
 from fastops._backend.adapter.stand_ins import names_of
 

@@ -32,7 +32,11 @@ def run(request):
     paths = seen["direct"]["paths"]
     findings = Findings(figures=seen)
     findings.verdicts.append(
-        holds("direct: most calls are", paths["direct"] > sum(paths.values()) / 2, paths)
+        holds(
+            "direct: most calls take the direct path",
+            paths["direct"] > sum(paths.values()) / 2,
+            paths,
+        )
     )
     findings.table = [["program", *(f"{arm} us" for arm in ARMS)]]
     for name, (_, stock) in results["stock"].items():

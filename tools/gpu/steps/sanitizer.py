@@ -16,7 +16,7 @@ ERRORS = 99
 
 def run(request):
     if request.kind != "GPU":
-        raise SkippedError("there is no kernel of a GPU to look at")
+        raise SkippedError("there are no GPU kernels to check")
     program = find(Path(request.place))
     if not program:
         raise SkippedError("compute-sanitizer is neither on the path nor among the packages")
@@ -64,7 +64,7 @@ def judge(findings, request, program, what, command):
     said = "; ".join(line.strip("= ") for line in lines[-2:])
     said = said or ("it took too long" if status is None else f"exit status {status}")
     clean = "ERROR SUMMARY: 0 errors" in text and status is not None and status != ERRORS
-    findings.verdicts.append(holds(f"{what}: no error of memory", clean, said))
+    findings.verdicts.append(holds(f"{what}: no memory errors", clean, said))
 
 
 def exercise(request):
