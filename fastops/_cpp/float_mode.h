@@ -13,14 +13,15 @@ namespace fastops {
 // The register of this thread that holds the floating-point mode.
 #if defined(__x86_64__)
 struct FloatControl {
-  static constexpr uint64_t kFlush = 0x8000 | 0x0040;  // of denormal results and operands
-  static constexpr uint64_t kRounding = 0x6000;        // both bits clear: to nearest
+  // Flushes denormal results (FZ) and operands (DAZ).
+  static constexpr uint64_t kFlush = 0x8000 | 0x0040;
+  static constexpr uint64_t kRounding = 0x6000;  // both bits clear: to nearest
   static uint64_t Get() { return _mm_getcsr(); }
   static void Set(uint64_t bits) { _mm_setcsr(static_cast<unsigned>(bits)); }
 };
 #elif defined(__aarch64__)
 struct FloatControl {
-  static constexpr uint64_t kFlush = uint64_t{1} << 24;     // FZ: results and operands
+  static constexpr uint64_t kFlush = uint64_t{1} << 24;     // FZ: both results and operands
   static constexpr uint64_t kRounding = uint64_t{3} << 22;  // RMode; both bits clear: to nearest
   static uint64_t Get() {
     uint64_t bits;
@@ -30,7 +31,7 @@ struct FloatControl {
   static void Set(uint64_t bits) { __asm__ __volatile__("msr fpcr, %0" : : "r"(bits)); }
 };
 #else
-#error "fastops knows the floating-point control of x86-64 and of aarch64 only"
+#error "fastops supports the floating-point control registers of x86-64 and aarch64 only"
 #endif
 
 // Flushes denormals and rounds to nearest while a kernel computes, as TensorFlow does for its

@@ -39,7 +39,7 @@ using RowNumbers = std::vector<int64_t>;
 using SeedSource = std::shared_ptr<data::SeedGenerator>;
 
 // The seeds that the streams of one iterator have drawn, and when. All iterators of a dataset share
-// a seed generator, so TensorFlow's iterator must draw the same seeds again when it replaces this.
+// a seed generator, so an iterator of TensorFlow's that replaces this one must draw the same seeds.
 class SeedLog {
  public:
   // Thrown when another iterator has drawn from a generator since this one last drew from it.
@@ -66,8 +66,8 @@ class SeedLog {
   // The number of elements that were begun. The end of the dataset counts as one.
   int64_t elements() const { return element_; }
 
-  // Sets the generators to their states before the draws for an element, and for those before it
-  // that were not restored yet; -1 stands for making the iterator.
+  // Sets the generators to their states before the draws for an element, and before the draws for
+  // earlier elements that were not restored yet. -1: the draws when the iterator was made.
   void Restore(int64_t element) {
     std::vector<data::SeedGenerator*> restored;
     for (; next_ < draws_.size() && draws_[next_].element <= element; ++next_) {
