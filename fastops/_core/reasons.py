@@ -677,8 +677,8 @@ REGISTRY = {
         Reason(
             "attribute_in_doubt",
             "proof",
-            "the code tests whether an attribute exists",
-            "read the attribute directly, without hasattr or a default",
+            "the code reads an attribute that may be missing",
+            "read the attribute without a default",
         ),
         Reason(
             "compares_identity",

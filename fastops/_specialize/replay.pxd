@@ -39,7 +39,7 @@ cdef class Replay:
     cdef bint fits(self) except -1
     # The first guard of `fits` that does not hold, as text. None if all of them hold again.
     cdef str change(self)
-    # Which value or size differed from the recorded one in the last run of this thread, as text.
+    # Which value or size differed from the recorded one in the last run, as text.
     cdef str changed_value(self, const Signature& signature)
     # The function of an op, or the setting, that differs from the recorded one, as text. None if
     # there is none.

@@ -440,12 +440,14 @@ cdef class Replay:
         for check in self.checks:
             if not check.holds(values.data()):
                 return f"the value of {self.name_of(check.number)} has changed"
+        if self.differed >= len(self.steps):
+            return "the value or size of an op's output has changed"
         step = self.steps[self.differed]
         names = [self.name_of(check.number) for check in step.checks] + [
             self.name_of(step.first + i)
             for i in range(step.num_outputs) if step.sizes[i] is not None
         ]
-        title = ", or ".join(dict.fromkeys(names)) or f"op {self.differed}, {step.op.op_name}"
+        title = " or ".join(dict.fromkeys(names)) or f"op {self.differed}, {step.op.op_name}"
         return f"the value or size of {title}, has changed"
 
     cdef bint fits(self) except -1:
