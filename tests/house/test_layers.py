@@ -65,7 +65,7 @@ def imports(text):
 
 LOAD = re.compile(r"\bupstream\.load\w*\(")
 LOADED = re.compile(r'\bupstream\.load\w*\(\s*f?"([\w.]+)')
-GROUP = re.compile(r'\bGroup\(\s*\d+, "\w+", "[^"]+", "([\w. ]+)"')
+GROUP = re.compile(r'\bGroup\(\s*\d+,\s+"\w+",\s+"[^"]+",\s+"([\w. ]+)"')
 """A load of a module of `_install` by its name; such a load that names its part; the modules that
 the targets of a group need, which `targets` loads."""
 
