@@ -16,7 +16,7 @@ with _build.chosen():
         VerificationWarning,
     )
     from fastops._core.options import options
-    from fastops._core.reasons import REASONS as _REASONS
+    from fastops._core.reasons import REGISTRY as _REGISTRY
     from fastops._install.placement import accelerated, install, is_installed, uninstall
     from fastops._install.verify.results import VerificationReport, verified
     from fastops._plans import description as _description
@@ -55,7 +55,7 @@ with _build.chosen():
     )
     from fastops._version import __version__
 
-REASONS = {reason.id: reason.sentence for reason in _REASONS}
+REASONS = {reason.id: reason.sentence for reason in _REGISTRY.values()}
 
 # Pickles and signatures name the classes of reports by their former modules. Each of these modules
 # is made here, with its former contents.

@@ -86,10 +86,3 @@ cdef object constant(object value, DataType dtype)
 cdef object pack_list(object value, DataType dtype)
 # The state that current kernels are built for; borrowed.
 cdef Runtime* runtime() except NULL
-# Whether this thread runs ops eagerly and may run kernels now: `gate` returns R_DIRECT.
-cdef bint eager() except -1
-# Whether `in_order` holds and the host is the only device, so that TensorFlow would put every
-# result on the host.
-cdef bint on_host() except -1
-# Whether this thread runs ops eagerly, synchronously and unobserved, on whichever device.
-cdef bint in_order() except -1

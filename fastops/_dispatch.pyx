@@ -76,7 +76,7 @@ from fastops._cpp.handle cimport (
 )
 from fastops._cpp.kernel cimport Manner
 from fastops._cpp.opdef cimport (
-    InputArg, kHeterogeneous, kList, kNone, kSingle, kTensor,
+    InputArg, kHeterogeneous, kSingle, kTensor,
 )
 from fastops._cpp.options cimport (
     OnFallback, Options, Thread, Threads, kAuto, kCapi, kDirect, kIgnore, kTensorflow,
@@ -96,7 +96,7 @@ from fastops._tf.eager cimport (
     GetPyEagerContext, TFE_Py_RecordGradient, TFE_Py_TapeVariableAccessed,
     TFE_Py_VariableWatcherVariableAccessed, recording,
 )
-from fastops._tf.protos cimport DT_INT32, DT_INT64, DT_INVALID, DataType
+from fastops._tf.protos cimport DT_INVALID, DataType
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
@@ -106,7 +106,6 @@ cdef extern from "definitions.h":
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops._core import fallback as _fallback
-from fastops._core.tables.policy import UNREAD_SEEDS
 
 cdef object _NO_DEVICE = ""
 cdef tuple _READ_KEYWORDS = ("resource", "dtype")
@@ -115,9 +114,6 @@ cdef PyTypeObject* _variable_type = <PyTypeObject*>ResourceVariable
 cdef Runtime _runtime           # the state that the cached kernels were built for
 cdef Op _read_variable = None   # "ReadVariableOp"
 cdef Op _pack = None            # "Pack"
-cdef frozenset _UNREAD_SEEDS = frozenset(UNREAD_SEEDS)
-cdef tuple _SEEDS = ("seed", "seed2")
-cdef object _SEED_LIMIT = 2**63
 
 
 # ---------------------------------------------------------------------------------------------
@@ -301,8 +297,8 @@ cdef PyObject* run_op(Op op, PyObject** slots, Invocation* call) except NULL:
             return _tensorflow(op, call, R_ATTR_VALUE, slots, None)
         entry = _find(op, key, slots, device_name, &frame, options.onednn)
         if (
-            entry is None and op.op_name in _UNREAD_SEEDS and not _is_recorded(call)
-            and _leave_out_seeds(op, slots)
+            entry is None and draws.reads_no_seeds(op) and not _is_recorded(call)
+            and draws.leave_out_seeds(op, slots)
         ):
             key = _key_of(op, slots, device_name, &frame, options.onednn)
             entry = _find(op, key, slots, device_name, &frame, options.onednn)
@@ -378,23 +374,9 @@ cdef PyObject* _drawn(Op op, PyObject** slots, PyObject* device_name, Frame* fra
     if entry is None:
         return _tensorflow(op, call, R_OP, slots, None)
     op.calls_direct += call.counts
-    attrs = None
-    if recording():
-        # The entry has the seeds of the kernel. No tape keeps the record of an op of integers.
-        attrs = () if _takes_integers(frame) else (
-            op.attrs_for_gradient(op.attrs_of_call(slots), frame)
-        )
+    # The entry has the seeds of TensorFlow's kernel.
+    attrs = draws.attrs_for_record(op, slots, frame) if recording() else None
     return _finish(op, entry, frame, results, attrs)
-
-
-cdef bint _takes_integers(Frame* frame):
-    cdef int i
-    cdef DataType dtype
-    for i in range(frame.size):
-        dtype = HandleDtype(frame.handles[i])
-        if dtype != DT_INT32 and dtype != DT_INT64:
-            return False
-    return True
 
 
 # ---------------------------------------------------------------------------------------------
@@ -779,25 +761,6 @@ cdef bint _is_recorded(Invocation* call) noexcept:
     return call.observer != NULL and (<Observer>call.observer).records
 
 
-cdef bint _leave_out_seeds(Op op, PyObject** slots) except -1:
-    """Takes the seeds out of a call of an op whose kernels do not read them.
-
-    Returns False if TensorFlow may refuse one of them.
-    """
-    cdef int i
-    cdef PyObject* value
-    for i in range(op.num_attrs):
-        value = slots[op.attr_slots[i]]
-        if op.attr_names[i] in _SEEDS and value != NULL and (
-            type(<object>value) is not int or not 0 <= <object>value < _SEED_LIMIT
-        ):
-            return False
-    for i in range(op.num_attrs):
-        if op.attr_names[i] in _SEEDS:
-            slots[op.attr_slots[i]] = NULL
-    return True
-
-
 cdef PyObject* _first_call(Op op, uint64_t key, PyObject** slots, PyObject* device_name,
                            Frame* frame, Options* options, bint ready,
                            Invocation* call) except NULL:
@@ -873,7 +836,7 @@ cdef PyObject* _direct(Op op, Entry entry, Frame* frame, PyObject** slots, Threa
         return _tensorflow(op, call, failure, slots, entry)
     # Do not retry: the kernel may have changed state already.
     op.calls_direct += call.counts
-    return raise_status(op, entry, slots, call.raises_status, status, _error_prefix(op, entry))
+    return raise_status(op, entry, slots, call.raises_status, status, True)
 
 
 cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invocation* call,
@@ -910,15 +873,8 @@ cdef bint _placed(Op op, PlacedEntry entry, Frame* frame, PyObject** slots, Invo
         result[0] = _finish(op, entry, frame, results, None)
         return True
     # Do not retry: the kernel may have changed state already.
-    result[0] = raise_status(
-        op, entry, slots, call.raises_status, status, _error_prefix(op, entry)
-    )
+    result[0] = raise_status(op, entry, slots, call.raises_status, status, True)
     return True
-
-
-cdef bytes _error_prefix(Op op, Entry entry):
-    attrs = dict(zip(op.attr_names, entry.attrs, strict=True))
-    return _fallback.kernel_error_prefix(op.op_name, attrs).encode()
 
 
 cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObject* device_name,
@@ -957,7 +913,7 @@ cdef PyObject* _capi(Op op, Entry entry, Frame* frame, PyObject** slots, PyObjec
         op.calls_reason[reason] -= call.counts
         return _tensorflow(op, call, R_KERNEL_ERROR, slots, entry)
     # Do not retry: the op may have side effects, and observers must not see the call twice.
-    return raise_status(op, entry, slots, call.raises_status, status, b"")
+    return raise_status(op, entry, slots, call.raises_status, status, False)
 
 
 cdef PyObject* _tensorflow(Op op, Invocation* call, int reason, PyObject** slots,
@@ -1011,7 +967,7 @@ cdef PyObject* _finish(Op op, Entry entry, Frame* frame, PyObject** results,
     `attrs` are the attributes for the record; None for those of the entry. Steals the references in
     `results`.
     """
-    cdef int i, flat = 0
+    cdef int i
     cdef bint recorded = recording()
     if not recorded and op.facts.structure == kTensor:
         return results[0]
@@ -1021,24 +977,7 @@ cdef PyObject* _finish(Op op, Entry entry, Frame* frame, PyObject** results,
         Py_DECREF(<object>results[i])
     if recorded:
         _record_gradient(op, entry, frame, flat_results, attrs)
-    if op.facts.structure == kTensor:
-        value = flat_results[0]
-    elif op.facts.structure == kNone:
-        value = None
-    elif op.facts.structure == kList:
-        value = flat_results
-    else:
-        parts = []
-        for length in entry.lengths:
-            if length is None:
-                parts.append(flat_results[flat])
-                flat += 1
-            else:
-                parts.append(flat_results[flat:flat + <int>length])
-                flat += <int>length
-        if op.result_type is None:
-            op.result_type = _fallback.result_type(op.op_name)
-        value = tuple.__new__(op.result_type, parts)
+    value = op.packed(flat_results, entry.lengths)
     Py_INCREF(value)
     return <PyObject*>value
 
@@ -1118,28 +1057,10 @@ cdef int _fell_back(Op op, Invocation* call, int path, int reason, PyObject** sl
 # Questions of other modules
 # ---------------------------------------------------------------------------------------------
 
-cdef bint eager() except -1:
-    cdef PyObject* device_name = NULL
-    return gate(&device_name) == R_DIRECT
-
-
 cdef Runtime* runtime() except NULL:
     cdef PyObject* device_name = NULL
     gate(&device_name)
     return &_runtime
-
-
-cdef bint on_host() except -1:
-    return in_order() and _runtime.only_host
-
-
-cdef bint in_order() except -1:
-    cdef PyObject* device_name = NULL
-    return (
-        gate(&device_name) == R_DIRECT
-        and not Async(_runtime)
-        and not Observed(_runtime)
-    )
 
 
 cdef object constant(object value, DataType dtype):

@@ -59,6 +59,8 @@ cdef dict _REASONS = {
 cdef int missing(int required) except -1:
     cdef PyObject* device_name = NULL
     cdef bint scoped = False
+    if required & EAGERLY and gate(&device_name) != R_DIRECT:
+        return EAGERLY
     if required & IN_ORDER:
         if _disorder(&device_name) != R_DIRECT:
             return IN_ORDER
@@ -118,7 +120,7 @@ cdef bint _is_one_replica(object graph) except -1:
 
 cdef str reason_of(int condition):
     cdef PyObject* device_name = NULL
-    if condition == IN_ORDER:
+    if condition == EAGERLY or condition == IN_ORDER:
         return _reasons[_disorder(&device_name)].sentence
     return _REASONS[condition]
 

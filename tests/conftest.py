@@ -189,6 +189,18 @@ def _made_soon():
     policy.set_share(before)
 
 
+@pytest.fixture(autouse=True)
+def _config_stays():
+    """Fail a test that leaves TensorFlow in another configuration: later tests depend on it."""
+    from tensorflow.python.eager import context
+
+    ours = context.context()
+    ours.ensure_initialized()
+    before = ours.config
+    yield
+    assert context.context().config == before, "the test leaves TensorFlow in another configuration"
+
+
 @pytest.fixture
 def due_after(monkeypatch):
     """Return a function that sets after how many calls a recording is made, by a fake clock.

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import zygote
+from tensorflow.python.eager import context
 
 import fastops
 
@@ -228,6 +229,23 @@ def free_ports(count):
                 ports.append(port)
             if len(ports) == count:
                 return ports
+
+
+@contextmanager
+def optimizer_options(**options):
+    """Set options of TensorFlow's graph optimizer for a block.
+
+    `tf.config.optimizer.set_experimental_options` cannot take an option back: one that is set to
+    its default is still a part of the configuration.
+    """
+    ours = context.context()
+    before = dict(ours._optimizer_experimental_options)
+    tf.config.optimizer.set_experimental_options(options)
+    try:
+        yield
+    finally:
+        ours._optimizer_experimental_options = before
+        tf.config.optimizer.set_experimental_options({})  # forgets what is made of the options
 
 
 def one_in(count, values):

@@ -12,8 +12,8 @@ from cpython.ref cimport Py_INCREF
 from fastops._core.tensors cimport dtype_of, host_tensor, num_elements, rank_of, size_of
 from fastops._core.tensors cimport same_sizes as _same_sizes
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._dispatch cimport on_host as _on_host
 from fastops._install.intercept cimport DTYPES
+from fastops._situation cimport IN_ORDER, ONLY_HOST, missing
 from fastops._tf.eager cimport recording
 from fastops._tf.tensor cimport Tensor
 
@@ -96,7 +96,7 @@ def are_plain(*values):
 
 def on_host():
     """Tell whether this thread runs ops eagerly on the host, and nothing observes it."""
-    return _on_host()
+    return not missing(IN_ORDER | ONLY_HOST)
 
 
 def attribute(x, str name):

@@ -17,6 +17,9 @@ cdef class BaseOp(Schema):
 
     # Makes a named op callable. Raises if the op cannot run.
     cdef int load(self) except -1
+    # Gives the results of a call the structure of TensorFlow's function. `lengths` has for each
+    # output the length of its list, or None.
+    cdef object packed(self, list results, lengths)
 
 
 cdef list loaded            # every op that was ever called

@@ -10,7 +10,9 @@ from copy import copy
 from libc.stdlib cimport calloc, free
 
 from fastops._core.reasons cimport NUM_REASONS
+from fastops._cpp.opdef cimport kList, kNone, kTensor
 
+from fastops._core import fallback as _fallback
 from fastops._core.loading import LOCK
 from fastops._core.record import record_of
 
@@ -56,6 +58,26 @@ cdef class BaseOp(Schema):
             self.num_params = len(self.keywords)
             self.ready = True
         return 0
+
+    cdef object packed(self, list results, lengths):
+        cdef int i = 0
+        if self.facts.structure == kTensor:
+            return results[0]
+        if self.facts.structure == kNone:
+            return None
+        if self.facts.structure == kList:
+            return results
+        parts = []
+        for length in lengths:
+            if length is None:
+                parts.append(results[i])
+                i += 1
+            else:
+                parts.append(results[i:i + <int>length])
+                i += <int>length
+        if self.result_type is None:
+            self.result_type = _fallback.result_type(self.op_name)
+        return tuple.__new__(self.result_type, parts)
 
     @property
     def record(self):

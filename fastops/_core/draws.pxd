@@ -23,6 +23,12 @@ cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame
 # Notes that TensorFlow draws in a call, and brings its kernel up to date. `anew`: this call makes
 # TensorFlow create its context.
 cdef int leave(Schema op, PyObject** slots, const Runtime& runtime, bint anew) except -1
+# The attributes of a draw that a tape records.
+cdef tuple attrs_for_record(Schema op, PyObject** slots, Frame* frame)
+# Whether no kernel of an op reads the seeds that its calls have.
+cdef bint reads_no_seeds(Schema op)
+# Takes the seeds out of a call of such an op. Returns False if TensorFlow may refuse one of them.
+cdef bint leave_out_seeds(Schema op, PyObject** slots) except -1
 # Returns the two seeds of an op, as `random_seed.get_seed` does where ops run eagerly.
 cdef tuple seeds_of(op_seed)
 # How many pairs of seeds are stored.

@@ -39,7 +39,7 @@ from fastops._cpp.handle cimport HandleDtype
 from fastops._cpp.kernel cimport Accepts, Manner
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.text cimport Message
-from fastops._tf.protos cimport NodeDef
+from fastops._tf.protos cimport DT_INT32, DT_INT64, DataType, NodeDef
 from fastops._tf.status cimport Status
 
 cdef extern from "definitions.h":
@@ -54,6 +54,8 @@ from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import random_seed as _random_seed
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
+
+from fastops._core.tables.policy import UNREAD_SEEDS
 
 SAMPLERS = frozenset(["LogUniformCandidateSampler", "UniformCandidateSampler"])
 
@@ -72,6 +74,9 @@ cdef type _Random = random.Random
 cdef object _get_seed = _random_seed.get_seed
 cdef object _internal_operation_seed = _tf_context.internal_operation_seed
 cdef object _MAX_SEED = 2**31 - 1
+cdef frozenset _UNREAD_SEEDS = frozenset(UNREAD_SEEDS)
+cdef tuple _SEEDS = ("seed", "seed2")
+cdef object _SEED_LIMIT = 2**63
 cdef object _context = None  # a weak reference to TensorFlow's context
 cdef bint _known = False
 cdef bint _one_kernel = False  # whether TensorFlow has one kernel for draws in the host's scope too
@@ -354,6 +359,36 @@ cdef Entry draw(Schema op, PyObject** slots, PyObject* device_name, Frame* frame
             raise SystemError("the results of a draw could not be wrapped")
         return None  # TensorFlow raises the error
     return kind.entry
+
+
+cdef tuple attrs_for_record(Schema op, PyObject** slots, Frame* frame):
+    """No tape keeps the record of an op that takes only integers: its attributes do not matter."""
+    cdef int i
+    cdef DataType dtype
+    for i in range(frame.size):
+        dtype = HandleDtype(frame.handles[i])
+        if dtype != DT_INT32 and dtype != DT_INT64:
+            return op.attrs_for_gradient(op.attrs_of_call(slots), frame)
+    return ()
+
+
+cdef bint reads_no_seeds(Schema op):
+    return op.op_name in _UNREAD_SEEDS
+
+
+cdef bint leave_out_seeds(Schema op, PyObject** slots) except -1:
+    cdef int i
+    cdef PyObject* value
+    for i in range(op.num_attrs):
+        value = slots[op.attr_slots[i]]
+        if op.attr_names[i] in _SEEDS and value != NULL and (
+            type(<object>value) is not int or not 0 <= <object>value < _SEED_LIMIT
+        ):
+            return False
+    for i in range(op.num_attrs):
+        if op.attr_names[i] in _SEEDS:
+            slots[op.attr_slots[i]] = NULL
+    return True
 
 
 cdef int leave(Schema op, PyObject** slots, const Runtime& runtime, bint anew) except -1:

@@ -2,11 +2,12 @@
 
 `REGISTRY` has all reasons. Those of calls of ops are also in `REASONS`: `reasons.pxd` numbers them,
 in the same order. The others concern everything that is made for later calls: plans of functions
-and sessions, and recordings of functions and of methods of Keras's objects. Counters of calls of
-ops count ids, all other counters count sentences. The particulars (a path, a class, an op) stand
-beside the sentence and not in it. tools/reasons.py writes the tables of docs/semantics.md.
+and sessions, and recordings of functions and of methods of Keras's objects. `fastops.stats` counts
+by ids. The particulars (a path, a class, an op) stand beside the sentence and not in it.
+tools/reasons.py writes the tables of docs/semantics.md.
 """
 
+import re
 from typing import NamedTuple
 
 PATHS = ("direct", "capi", "tensorflow")
@@ -42,7 +43,7 @@ AREAS = {
     "function": "calls of traced functions",
     "graph": "graphs that get no plan",
     "session": "runs of sessions that get no plan",
-    "kind": "objects that TensorFlow makes itself: variables, datasets of arrays",
+    "kind": "objects that TensorFlow makes itself: variables, datasets of arrays, mapped elements",
     "method": "calls that may be replayed: of methods of Keras's objects, and of functions",
     "public": "calls of public functions",
     "call": "what a recorded call does",
@@ -440,6 +441,24 @@ REGISTRY = {
         Reason("variable_not_plain", "kind", "the variable is not a plain ResourceVariable"),
         Reason("batch_elements", "kind", "the elements of Keras's dataset do not match the arrays"),
         Reason("batch_order", "kind", "the order of the rows of Keras's dataset cannot be read"),
+        Reason(
+            "mapped_unplanned",
+            "kind",
+            "no plan can run a function that a dataset maps",
+            "nothing: TensorFlow's kernels run it",
+        ),
+        Reason(
+            "mapped_differs",
+            "kind",
+            "the plans of mapped functions do not give the results of TensorFlow's iterator",
+            "nothing: TensorFlow's kernels run the functions",
+        ),
+        Reason(
+            "mapped_slow",
+            "kind",
+            "the functions that a dataset maps take long",
+            "nothing: TensorFlow runs them in its threads",
+        ),
         Reason(
             "user_class",
             "method",
@@ -998,6 +1017,9 @@ REGISTRY = {
 }
 """All reasons, by their ids."""
 
+_LINK = re.compile(r"\[([^]]*)\]\(([^)#]*)[^)]*\)")
+"""A link in Markdown."""
+
 REASONS = tuple(reason for reason in REGISTRY.values() if reason.area == "op")
 """The reasons of calls of ops. The index of a reason is its number in `reasons.pxd`."""
 
@@ -1011,6 +1033,20 @@ def text_of(name, detail=None):
 def advice(name, detail=None):
     """Return the text for a reason, followed by its hint."""
     return f"{text_of(name, detail)} ({REGISTRY[name].hint})"
+
+
+def hint_of(text):
+    """Return the hint, in plain text, of the reason with which a text begins; "" if it has none.
+
+    Parameters
+    ----------
+    text : str
+        The sentence of a reason, possibly followed by a colon and the particulars.
+    """
+    for reason in REGISTRY.values():
+        if text == reason.sentence or text.startswith(f"{reason.sentence}: "):
+            return _LINK.sub(r"docs/\2, \1", reason.hint)
+    return ""
 
 
 class RefusedError(Exception):

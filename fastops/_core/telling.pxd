@@ -32,8 +32,9 @@ cdef bint may_record(PyObject** told, bint dispatched, Thread* thread,
 cdef int tell_fallback(BaseOp op, int path, int reason, PyObject** slots, Entry entry,
                        PyObject* told, OnFallback how) except -1
 # Raises the exception that TensorFlow's generated function raises for an error status of a call.
-# If `as_dispatched`, raises the exception of the dispatch call instead.
+# If `as_dispatched`, raises the exception of the dispatch call instead. `of_kernel`: the status is
+# the kernel's own, and TensorFlow's runtime would begin its message with the name of the node.
 cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_dispatched,
-                            const Status& status, bytes prefix) except NULL
+                            const Status& status, bint of_kernel) except NULL
 # Raises the exception that TensorFlow's function for an op raises for the status of its kernel.
 cdef int raise_failure(Schema op, const Status& status) except -1

@@ -158,15 +158,22 @@ cdef str _detail_of(Schema op, int reason, PyObject** slots, Entry entry):
     return None if entry is None else entry.detail
 
 
+cdef bytes _prefix(Schema op, dict attrs):
+    return _fallback.kernel_error_prefix(op.op_name, attrs).encode()
+
+
 cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_dispatched,
-                            const Status& status, bytes prefix) except NULL:
+                            const Status& status, bint of_kernel) except NULL:
     """Raises the exception that TensorFlow's generated function raises for an error status."""
     cdef PyObject* name = slots[op.num_params - 1]
     cdef PyObject* inputs[FASTOPS_MAX_PARAMS]
+    cdef bytes prefix = b""
     cdef bint slowly = False
     cdef int i
     for i in range(op.num_inputs):
         inputs[i] = slots[op.input_slots[i]]
+    if of_kernel:
+        prefix = _prefix(op, dict(zip(op.attr_names, entry.attrs, strict=True)))
     try:
         RaiseNotOk(status, prefix, op.op_name_bytes)
     except _NotOkStatusException as error:
@@ -185,9 +192,7 @@ cdef PyObject* raise_status(Schema op, Entry entry, PyObject** slots, bint as_di
 
 cdef int raise_failure(Schema op, const Status& status) except -1:
     try:
-        RaiseNotOk(
-            status, _fallback.kernel_error_prefix(op.op_name, {}).encode(), op.op_name_bytes
-        )
+        RaiseNotOk(status, _prefix(op, {}), op.op_name_bytes)
     except _NotOkStatusException as error:
         if not isinstance(error, _NotOkStatusException):
             raise

@@ -16,9 +16,10 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from fastops._core.threads cimport this_thread
 from fastops._cpp.options cimport Thread, kAuto
 from fastops._cpp.python cimport PyVectorcall_NARGS, _PyType_Lookup, call_object
-from fastops._dispatch cimport Op, in_order
+from fastops._dispatch cimport Op
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 from fastops._install.rows cimport RowElements
+from fastops._situation cimport IN_ORDER, missing
 from fastops._specialize.guards.names cimport holds
 
 import sys
@@ -249,7 +250,7 @@ cdef Packing _packing_for(PyObject* iterator):
     if (kind != _iterator_type and kind != _row_iterator_type) or not live:
         return None
     thread = this_thread()
-    if thread.options.path != kAuto or thread.observer != NULL or not in_order():
+    if thread.options.path != kAuto or thread.observer != NULL or missing(IN_ORDER):
         return None
     return _packing_of((<object>iterator).__dict__)
 

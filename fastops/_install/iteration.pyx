@@ -15,10 +15,9 @@ from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.options cimport Thread, kAuto
 from fastops._cpp.python cimport PyLong_AsLongLongAndOverflow, PyLong_Type, PyVectorcall_NARGS
-from fastops._dispatch cimport eager
 from fastops._install.public.lowering cimport Lowering, Site
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
-from fastops._situation cimport IN_ORDER, NO_TAPE, ONLY_HOST, missing
+from fastops._situation cimport EAGERLY, IN_ORDER, NO_TAPE, ONLY_HOST, missing
 from fastops._specialize.guards.names cimport Guard, holds
 from fastops._tf.tensor cimport Tensor
 
@@ -103,7 +102,7 @@ cdef PyObject* _iter(PyObject* callable, PyObject* const* args, size_t nargsf,
         or PyVectorcall_NARGS(nargsf) != 1
         or not IsEagerTensor(args[0])
         or not live
-        or not eager()
+        or missing(EAGERLY)
     ):
         return call_original(self, args, nargsf, keywords)
     tensor = host_tensor(args[0])

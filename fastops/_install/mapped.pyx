@@ -8,8 +8,10 @@ threads. Here they run in one of two ways for all iterators of a dataset:
   end, and maps the functions over them. An element is copied into the memory of these tensors
   before they are mapped.
 - Plans run the functions, as soon as these runs have cost enough to make plans (see
-  `fastops._specialize.policy`). The plans are dropped if their first results differ from those of
-  the iterator.
+  `fastops._specialize.policy`). They are `Learned` from the functions: their first results are
+  compared with those of the iterator.
+
+`fastops.stats().kinds` counts the calls of functions, as those of "Dataset.map".
 """
 
 cimport cython
@@ -27,9 +29,11 @@ from fastops._cpp.rows cimport RowBatch, RowReader, RunMapped
 from fastops._cpp.tensors cimport CopyOf, SameBytes
 from fastops._dispatch cimport Op, runtime
 from fastops._plans.plan cimport Plan
+from fastops._specialize.learned cimport CallCounts, Learned
 from fastops._specialize.policy cimport (
     Account, Estimate, LONG_RUN_NS, MAX_MAPPED_NS, MAX_MAPPED_ROW_NS, MAX_MAPPED_TRIALS, now,
 )
+from fastops._specialize.states cimport ACTIVE
 from fastops._tf.tensor cimport Tensor
 
 cdef extern from "definitions.h":
@@ -43,6 +47,7 @@ cdef tuple _KEYWORDS = tuple(
     [sys.intern(name) for name in ("iterator", "output_types", "output_shapes")]
 )
 cdef Op _get_next = Op("IteratorGetNext")
+cdef CallCounts _counts = CallCounts("Dataset.map")
 cdef Estimate _making = Estimate("plan of a function that a dataset maps", 10e6)
 
 
@@ -67,7 +72,31 @@ cdef class MappedStage:
     def __init__(self, make_plans, make_iterator, list dtypes, list shapes, bint of_rows):
         self.make_plans, self.make_iterator = make_plans, make_iterator
         self.dtypes, self.shapes, self.of_rows = dtypes, shapes, of_rows
-        self.account, self.sources = Account(), {}
+        self.sources = {}
+        self.forget()
+
+    cdef list plans(self):
+        cdef Plan plan
+        cdef list plans
+        if self.known.state_now() != ACTIVE:
+            return None
+        runtime()
+        plans = self.known.content
+        for plan in plans:
+            if plan.made_for != generation:
+                self.forget()
+                return None
+        return plans
+
+    cdef int decline(self) except -1:
+        self.declined = True
+        _counts.count(self.known)
+        return 0
+
+    cdef int forget(self) except -1:
+        self.known = Learned("rows" if self.of_rows else "elements")
+        self.account = Account()
+        return 0
 
 
 @cython.final
@@ -95,7 +124,7 @@ cdef class MappedFunctions:
         """Whether plans run the functions."""
         cdef MappedStage stage
         for stage in (self.of_rows, self.of_elements):
-            if stage is not None and stage.plans is None:
+            if stage is not None and stage.known.state_now() != ACTIVE:
                 return False
         return True
 
@@ -143,31 +172,18 @@ cdef bint _replace(MappedStage stage, Made* tensors) except -1:
     """Replace the tensors of an element by the results. False: TensorFlow has to make them."""
     cdef Made given
     cdef int64_t begin = now()
-    cdef bint planned = _has_plans(stage)
-    if planned:
-        if not _run_plans(stage, tensors):
+    cdef list plans = stage.plans()
+    _counts.count(stage.known)
+    if plans is not None:
+        if not _run_plans(plans, tensors):
             return False
     else:
         given = tensors[0]
         if not _run_kernel(stage, tensors):
             return False
-    _note_time(stage, now() - begin, planned)
-    if not planned and stage.account.is_due(_making.of(1)):
+    _note_time(stage, now() - begin, plans is not None)
+    if not stage.known.is_decided and stage.account.is_due(_making.of(1)):
         _learn(stage, move(given), tensors[0])
-    return True
-
-
-cdef bint _has_plans(MappedStage stage) except -1:
-    """Whether there are plans, made for TensorFlow's current context."""
-    cdef Plan plan
-    if stage.plans is None:
-        return False
-    runtime()
-    for plan in stage.plans:
-        if plan.made_for != generation:
-            stage.plans = None
-            stage.account = Account()
-            return False
     return True
 
 
@@ -181,37 +197,51 @@ cdef int _note_time(MappedStage stage, int64_t ns, bint planned) except -1:
         return 0
     stage.num_runs += 1
     stage.in_time |= ns <= (MAX_MAPPED_ROW_NS if stage.of_rows else MAX_MAPPED_NS)
-    stage.declined |= stage.num_runs == MAX_MAPPED_TRIALS and not stage.in_time
+    if stage.num_runs == MAX_MAPPED_TRIALS and not stage.in_time:
+        stage.forget()
+        stage.known.refuse("mapped_slow")
+        stage.decline()
     return 0
 
 
 cdef int _learn(MappedStage stage, Made tensors, const Made& results) except -1:
     """Make plans, and compare their results for an element with those of TensorFlow."""
     cdef int64_t begin = now()
-    cdef size_t i
-    cdef Plan plan
-    cdef bint same = True
-    stage.account.drop()
-    stage.plans = stage.make_plans()
+    cdef list plans = stage.make_plans()
     _making.learn(1, now() - begin)
-    if stage.plans is not None:
-        for plan in stage.plans:
-            same = same and plan.device == NULL
-        same = same and _run_plans(stage, &tensors) and tensors.size() == results.size()
-        if same:
-            for i in range(tensors.size()):
-                same = same and SameBytes(tensors[i], results[i])
-        if not same:
-            stage.plans = None
-    # Without plans TensorFlow's kernel runs the functions. For single rows that takes too long.
-    stage.declined |= stage.of_rows and stage.plans is None
+    if plans is None or not _are_on_host(plans):
+        stage.known.refuse("mapped_unplanned")
+    elif not _run_plans(plans, &tensors) or not _are_same(tensors, results):
+        stage.known.refuse("mapped_differs")
+    else:
+        stage.known.learn(plans)
+    if stage.of_rows and not stage.known.is_active:  # TensorFlow's kernel is too slow for rows
+        stage.decline()
     return 0
 
 
-cdef bint _run_plans(MappedStage stage, Made* tensors) except -1:
+cdef bint _are_on_host(list plans):
+    cdef Plan plan
+    for plan in plans:
+        if plan.device != NULL:
+            return False
+    return True
+
+
+cdef bint _are_same(const Made& tensors, const Made& others):
+    cdef size_t i
+    if tensors.size() != others.size():
+        return False
+    for i in range(tensors.size()):
+        if not SameBytes(tensors[i], others[i]):
+            return False
+    return True
+
+
+cdef bint _run_plans(list plans, Made* tensors) except -1:
     cdef Plan plan
     cdef int64_t begin
-    for plan in stage.plans:
+    for plan in plans:
         begin = now()
         if not RunMapped(&plan.native, plan.last_ns > LONG_RUN_NS, tensors).ok():
             return False

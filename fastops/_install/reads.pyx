@@ -18,6 +18,7 @@ from functools import lru_cache
 from types import CodeType as _CodeType, FunctionType as _FunctionType, ModuleType as _ModuleType
 
 from fastops._specialize.guards.names import is_hook as _is_hook
+from fastops._specialize.policy import MAX_LIBRARY_CODES
 
 # What an instruction means for a path of names.
 cdef enum Effect:
@@ -80,7 +81,7 @@ cdef int _fill() except -1:
 _fill()
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=MAX_LIBRARY_CODES)
 def paths(code):
     """Return the paths of names that code follows.
 

@@ -24,9 +24,7 @@ from fastops._plans.runner cimport Runner
 from fastops._situation cimport NO_TAPE, reason_of
 from fastops._specialize.policy cimport Account
 from fastops._specialize.signatures cimport text_of_values
-from fastops._specialize.states cimport (
-    ACTIVE, RECORDED, REFUSED, State, WAITING, name_of_state,
-)
+from fastops._specialize.states cimport State, name_of_state, state_of
 
 cdef extern from "definitions.h":
     pass
@@ -113,9 +111,8 @@ cdef class FunctionCase:
         return None if self.bound is None else self.bound.runner
 
     cdef State state(self) noexcept:
-        if self.bound is not None:
-            return REFUSED if self.bound.runner.plan is None else ACTIVE
-        return WAITING if self.taped is None else RECORDED
+        cdef bint planned = self.bound is not None and self.bound.runner.plan is not None
+        return state_of(planned, self.bound is not None, self.taped is not None)
 
     cdef int refer(self, const Signature& signature, dropped) except -1:
         cdef size_t i

@@ -29,7 +29,8 @@ from fastops._cpp.plan cimport (
 from fastops._cpp.placed cimport InHostMemory, PlacedKernel
 from fastops._cpp.runtime cimport LocalDevice, Runtime, RunnerOf
 from fastops._cpp.text cimport Message
-from fastops._dispatch cimport in_order, on_host, runtime
+from fastops._dispatch cimport runtime
+from fastops._situation cimport IN_ORDER, ONLY_HOST, missing
 from fastops._specialize.policy cimport LONG_RUN_NS
 from fastops._tf.device cimport Device
 from fastops._tf.eager cimport EagerTensor_Handle, TFE_TensorHandle
@@ -98,7 +99,7 @@ cdef class Plan:
         cdef Status status
         self.made_for = generation
         self.last_ns = LONG_RUN_NS + 1  # unknown before the first run: taken to be long
-        if not in_order():
+        if missing(IN_ORDER):
             raise UnplannedError("nothing_direct")
         devices = [*devices, *map(device_name_of, captured)]
         for tensor, device in zip((*inputs, *captured), devices):
@@ -106,7 +107,7 @@ cdef class Plan:
             if tensor is None:
                 handles.push_back(NULL)
                 continue
-            if on_host():
+            if not missing(IN_ORDER | ONLY_HOST):
                 borrow(tensor)
             handles.push_back(EagerTensor_Handle(<PyObject*>tensor))
         call = _call_of(name, attrs)

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from fastops._core.printing import Printed
-from fastops._core.reasons import PATHS
+from fastops._core.reasons import PATHS, REASONS, hint_of
 from fastops._install.placement import is_installed
 from fastops._reports import page, trace
 from fastops._reports.costs import costs_of_noting
@@ -487,6 +487,15 @@ class Profile(Printed):
                 _DETOUR_COLUMNS,
                 [(name, f"{d.calls:,}", d.path, d.reason, d.explanation) for name, d in detours],
             )
+            seen = {detour.reason for _, detour in detours}
+            yield (
+                _REASON_COLUMNS,
+                [
+                    (reason.id, reason.sentence, hint_of(reason.sentence))
+                    for reason in REASONS
+                    if reason.id in seen
+                ],
+            )
 
         if functions := self.functions:
             yield (
@@ -497,7 +506,7 @@ class Profile(Printed):
                         f"{function.calls:,}",
                         in_units(function.ns),
                         function.name,
-                        function.reason or "",
+                        _with_hint(function.reason or ""),
                     )
                     for function in functions
                 ],
@@ -549,6 +558,7 @@ def _written(text, path):
 
 _COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow", "in caller")
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
+_REASON_COLUMNS = ("reason", "meaning", "what to do")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
 _METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
 _PUBLIC_COLUMNS = ("public function", "calls", "how")
@@ -562,14 +572,20 @@ def _how(profile, most=160):
     how, arguments = profile.reason or "replayed", profile.arguments
     if profile.detail is not None:
         how = f"{how}: {profile.detail}"
-    lines = [how]
+    lines = [_with_hint(how)]
     if arguments is not None:
         lines.append(arguments if len(arguments) <= most else arguments[: most - 4] + "...)")
     lines += map(str, profile.recordings)
     for title, why in (("last miss", profile.missed), ("last refusal", profile.refused)):
         if why is not None and why not in how:
-            lines.append(f"{title}: {why}")
+            lines.append(f"{title}: {_with_hint(why)}")
     return "\n".join(lines)
+
+
+def _with_hint(why):
+    """Return a reason, and in a second line its hint, if it has one that the text does not have."""
+    hint = hint_of(why)
+    return f"{why}\nhint: {hint}" if hint and hint not in why else why
 
 
 def _known(observed):

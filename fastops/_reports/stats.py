@@ -2,10 +2,14 @@
 
 from dataclasses import asdict, dataclass, field
 
+from fastops._core.reasons import REGISTRY
 from fastops._install.models import methods
 from fastops._plans.caller import callers
 from fastops._reports import counters
-from fastops._specialize.learned import learned_kinds
+from fastops._specialize.learned import call_counts
+
+_IDS = {reason.sentence: reason.id for reason in REGISTRY.values()}
+"""The ids of reasons, by their sentences, which the counters have."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class FunctionStats:
     plan, tensorflow : int
         Calls by executor.
     reasons : dict of str to int
-        Calls that TensorFlow ran, by the reason.
+        Calls that TensorFlow ran, by the reason's id (`fastops.REASONS` explains it).
     """
 
     plan: int
@@ -52,7 +56,7 @@ class MethodStats:
     replayed, keras : int
         Calls that were replayed, and calls that Keras's own method made.
     reasons : dict of str to int
-        Calls that were not replayed, by the reason.
+        Calls that were not replayed, by the reason's id.
     """
 
     replayed: int
@@ -69,7 +73,7 @@ class KindStats:
     copied, tensorflow : int
         Objects that fastops made, and objects that TensorFlow made.
     reasons : dict of str to int
-        Objects that TensorFlow made, by the reason.
+        Objects that TensorFlow made, by the reason's id.
     """
 
     copied: int
@@ -86,7 +90,7 @@ class Stats:
     direct, capi, tensorflow : int
         Calls by the path they took.
     reasons : dict of str to int
-        Calls that were not direct, by the reason's name (`fastops.REASONS` explains them).
+        Calls that were not direct, by the reason's id (`fastops.REASONS` explains it).
     ops : dict of str to OpStats
         The calls of each op, by its name in TensorFlow's registry.
     functions : dict of str to FunctionStats
@@ -95,8 +99,8 @@ class Stats:
     methods : dict of str to MethodStats
         The calls of Keras's objects that `install` has seen, by class and method.
     kinds : dict of str to KindStats
-        Variables and datasets of arrays that programs made under `install`, by the callable that
-        makes them.
+        Variables and datasets of arrays that programs made under `install`, and calls of functions
+        that datasets map, by the callable that makes them.
     """
 
     direct: int
@@ -158,10 +162,15 @@ def _sum(counts):
     return total
 
 
+def _by_id(reasons):
+    """Return counts by the ids of reasons, given counts by their sentences."""
+    return {_IDS.get(sentence, sentence): count for sentence, count in list(reasons.items())}
+
+
 def _functions():
     by_title = {}
     for caller in callers():
-        planned, reasons = caller.planned, dict(caller.reasons)
+        planned, reasons = caller.planned, _by_id(caller.reasons)
         if caller.title in by_title:
             before = by_title[caller.title]
             planned, reasons = planned + before.plan, _sum([before.reasons, reasons])
@@ -174,7 +183,7 @@ def _methods():
     by_title = {}
     for method in methods():
         if method.replayed or method.reasons:
-            reasons = dict(method.reasons)
+            reasons = _by_id(method.reasons)
             title = method.original.__qualname__
             by_title[title] = MethodStats(method.replayed, sum(reasons.values()), reasons)
     return by_title
@@ -182,10 +191,10 @@ def _methods():
 
 def _kinds():
     by_title = {}
-    for kinds in learned_kinds():
-        if kinds.used or kinds.reasons:
-            reasons = dict(kinds.reasons)
-            by_title[kinds.title] = KindStats(kinds.used, sum(reasons.values()), reasons)
+    for counts in call_counts():
+        if counts.used or counts.reasons:
+            reasons = _by_id(counts.reasons)
+            by_title[counts.title] = KindStats(counts.used, sum(reasons.values()), reasons)
     return by_title
 
 
@@ -204,5 +213,5 @@ def reset_stats():
         method.reset_counters()
     for caller in callers():
         caller.reset_counters()
-    for kinds in learned_kinds():
-        kinds.reset_counters()
+    for counts in call_counts():
+        counts.reset_counters()

@@ -25,7 +25,8 @@ of a call (`signatures`), record the call, and keep specializations in a `cache`
 is known about the objects of methods. Before a recording of a method is used, `trial` runs it on
 copies of the variables and compares the results.
 
-The stand-ins for variables, for datasets of arrays and for sessions record no ops. They learn from
-what TensorFlow makes in the first calls of a kind (`learned`), with the same states. Traced
-functions record no ops either: their plans are made from graphs (`fastops._plans.case`).
+The stand-ins for variables, for datasets of arrays and for sessions record no ops, nor do those for
+datasets that map functions. They learn from what TensorFlow makes in the first calls of a kind
+(`learned`), with the same states. Traced functions record no ops either: their plans are made from
+graphs (`fastops._plans.case`).
 """

@@ -15,20 +15,25 @@ cdef class Learned:
     cdef State state_now(self) noexcept
 
 
-cdef class LearnedByKind:
+# Counts of the calls of one function.
+cdef class CallCounts:
     cdef readonly str title
+    cdef readonly long long used  # calls that used what was learned
+    cdef readonly dict reasons    # by reason, how many calls TensorFlow made
+    cdef object __weakref__
+
+    # Counts a call that begins, by the state of its kind: it uses what was learned, or TensorFlow
+    # makes it.
+    cpdef int count(self, Learned learned) except -1
+
+
+cdef class LearnedByKind(CallCounts):
     cdef Cache known              # by kind: `Learned`
     cdef Py_ssize_t most
     cdef int needed
     cdef object size_of
-    cdef readonly long long used  # calls that used what was learned
-    cdef readonly dict reasons    # by reason, how many calls TensorFlow made
-    cdef object __weakref__
 
     # What is known about calls of a kind; None if there was no such call.
     cdef Learned find(self, kind)
     # The same, but a new kind is added.
     cpdef Learned of(self, kind)
-    # Counts a call that begins, by the state of its kind: it uses what was learned, or TensorFlow
-    # makes it.
-    cpdef int count(self, Learned learned) except -1

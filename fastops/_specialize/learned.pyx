@@ -3,8 +3,8 @@
 Some calls always make the same object, apart from a few parts that are known: a variable from the
 same arguments, a dataset of arrays with the same shapes. TensorFlow makes the first calls of such a
 kind. If they agree, later calls use what was learned. If they do not, or if it cannot be used,
-TensorFlow makes all calls of the kind, and `reason` says why. The states are those of a
-specialization:
+TensorFlow makes all calls of the kind, and `reason` says why. Datasets that map functions learn
+plans in the same way. The states are those of a specialization:
 
 =========  =========================================================================================
 State      Meaning
@@ -21,7 +21,7 @@ from cpython.object cimport PyObject
 
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.states cimport (
-    ACTIVE, RECORDED, REFUSED, State, WAITING, name_of_state,
+    ACTIVE, RECORDED, REFUSED, State, WAITING, name_of_state, state_of,
 )
 
 import weakref
@@ -32,8 +32,8 @@ cdef str _NEW = _text_of("kind_new")
 _all = weakref.WeakSet()
 
 
-def learned_kinds():
-    """Return all `LearnedByKind` objects that are alive."""
+def call_counts():
+    """Return all `CallCounts` that are alive."""
     return list(_all)
 
 
@@ -53,11 +53,7 @@ cdef class Learned:
         self.kind, self.needed = kind, needed
 
     cdef State state_now(self) noexcept:
-        if self.reason is not None:
-            return REFUSED
-        if self.seen >= self.needed:
-            return ACTIVE
-        return WAITING if self.seen == 0 else RECORDED
+        return state_of(self.seen >= self.needed, self.reason is not None, self.seen > 0)
 
     @property
     def state(self):
@@ -111,8 +107,36 @@ cdef class Learned:
         }
 
 
+cdef class CallCounts:
+    """Counts of the calls of one function, by what was learned about them.
+
+    Parameters
+    ----------
+    title : str
+        The function, for reports.
+    """
+
+    def __init__(self, str title):
+        self.title = title
+        self.reset_counters()
+        _all.add(self)
+
+    cpdef int count(self, Learned learned) except -1:
+        """Count a call that begins, by the state of its kind."""
+        if learned.state_now() == ACTIVE:
+            self.used += 1
+        else:
+            why = learned.reason or _NEW
+            self.reasons[why] = self.reasons.get(why, 0) + 1
+        return 0
+
+    def reset_counters(self):
+        """Reset the counts of calls."""
+        self.used, self.reasons = 0, {}
+
+
 @cython.final
-cdef class LearnedByKind:
+cdef class LearnedByKind(CallCounts):
     """What was learned about calls of one function, by their kinds.
 
     Parameters
@@ -129,10 +153,9 @@ cdef class LearnedByKind:
     """
 
     def __init__(self, str title, Py_ssize_t most, int needed=1, size_of=None):
-        self.title, self.most, self.needed, self.size_of = title, most, needed, size_of
+        super().__init__(title)
+        self.most, self.needed, self.size_of = most, needed, size_of
         self.known = Cache(most)
-        self.reset_counters()
-        _all.add(self)
 
     def __len__(self):
         return len(self.known)
@@ -140,15 +163,6 @@ cdef class LearnedByKind:
     cdef Learned find(self, kind):
         cdef PyObject* stored = self.known.find(kind)
         return None if stored == NULL else <Learned>stored
-
-    cpdef int count(self, Learned learned) except -1:
-        """Count a call that begins, by the state of its kind."""
-        if learned.state_now() == ACTIVE:
-            self.used += 1
-        else:
-            why = learned.reason or _NEW
-            self.reasons[why] = self.reasons.get(why, 0) + 1
-        return 0
 
     cpdef Learned of(self, kind):
         """Return the `Learned` of a kind. A new kind is added."""
@@ -172,7 +186,3 @@ cdef class LearnedByKind:
     def describe(self):
         """Return a list with the description of each kind: see `Learned.describe`."""
         return [learned.describe() for learned in self.known.values()]
-
-    def reset_counters(self):
-        """Reset the counts of calls."""
-        self.used, self.reasons = 0, {}

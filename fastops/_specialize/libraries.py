@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+from fastops._specialize.policy import MAX_MODULES
+
 _OF_KERAS = frozenset({"keras", "tf_keras"})
 
 _PACKAGES = frozenset(
@@ -52,7 +54,7 @@ _IMPURE = frozenset(
 """Functions of these modules and packages that read or change state outside the process."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=MAX_MODULES)
 def is_own(name):
     """Tell whether a module, by its name, belongs to a known library and is not a test of one."""
     return (

@@ -23,6 +23,9 @@ cpdef enum:
     MAX_OP_SETS = 16                   # sets of `Op` objects that the replays of objects share
     MAX_BACKEND_SETTINGS = 64          # settings of Keras for which the backend keeps functions
     MAX_CALL_OPTIONS = 16              # call options objects of a function, one for each thread
+    MAX_CODES = 4096                   # code objects and classes of users that were read
+    MAX_LIBRARY_CODES = 8192           # code objects of libraries that were read
+    MAX_MODULES = 4096                 # names of modules: whether they belong to known libraries
     # How much is recorded.
     MAX_FUNCTION_OPS = 512             # of one call of a function
     MAX_OBJECT_OPS = 32768             # of one call of an object's method

@@ -21,9 +21,7 @@ from fastops._specialize.native cimport FAILED as REPLAY_FAILED
 from fastops._specialize.policy cimport Account, MAX_GUARD_MISSES, MAX_VARIANTS
 from fastops._specialize.replay cimport Replay
 from fastops._specialize.signatures cimport text_of
-from fastops._specialize.states cimport (
-    ACTIVE, RECORDED, REFUSED, State, WAITING, name_of_state,
-)
+from fastops._specialize.states cimport State, name_of_state, state_of
 
 cdef extern from "definitions.h":
     pass
@@ -48,11 +46,11 @@ cdef class Specialization:
         self.variants = []
 
     cdef State state(self) noexcept:
-        if PyList_GET_SIZE(self.variants) != 0:
-            return ACTIVE
-        if self.failures >= self.most_failures:
-            return REFUSED
-        return WAITING if self.first is None else RECORDED
+        return state_of(
+            PyList_GET_SIZE(self.variants) != 0,
+            self.failures >= self.most_failures,
+            self.first is not None,
+        )
 
     cdef str arguments(self):
         if self.text is None:

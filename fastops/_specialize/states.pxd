@@ -8,6 +8,16 @@ cdef enum State:
     REFUSED
 
 
+# The state, given the conditions of the others: later calls use what is known, nothing more will be
+# known, or something is known that has to be confirmed.
+cdef inline State state_of(bint active, bint refused, bint recorded) noexcept:
+    if active:
+        return ACTIVE
+    if refused:
+        return REFUSED
+    return RECORDED if recorded else WAITING
+
+
 # The name of a state, as descriptions have it.
 cdef inline str name_of_state(State state):
     return ("waiting", "recorded", "active", "refused")[<int>state]

@@ -50,7 +50,7 @@ def left_to_tensorflow(body, *args):
     fastops.reset_stats()
     reasons = {row["reason"] for row in ours.describe()}
     sentences = {reason.partition(": ")[0] for reason in reasons}
-    return reasons | (set(seen.reasons) - sentences)
+    return reasons | ({fastops.REASONS[reason] for reason in seen.reasons} - sentences)
 
 
 def check_values(device):

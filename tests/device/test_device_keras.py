@@ -77,7 +77,7 @@ def left_to_keras(call, calls=8, name=LAYER):
             assert places(got) == places(want)
         seen = fastops.stats().methods[name]
     assert seen.replayed == 0, seen
-    return set(seen.reasons)
+    return {fastops.REASONS[reason] for reason in seen.reasons}
 
 
 @within("plugged_in")

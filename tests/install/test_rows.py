@@ -13,8 +13,8 @@ import tensorflow as tf
 from calls import in_both
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import optimizer_options
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
-from tensorflow.python.eager import context
 from tensorflow.python.framework import config
 
 import fastops
@@ -770,16 +770,7 @@ def test_iterators_that_draw_from_one_generator():
                 next(iterator)
 
 
-@pytest.fixture
-def optimizer_options(monkeypatch):
-    """Return a function that sets options of the graph optimizer."""
-    here = context.context()
-    monkeypatch.setattr(here, "_optimizer_experimental_options", {})
-    yield tf.config.optimizer.set_experimental_options
-    here.function_call_options = None
-
-
-def test_options_of_the_program_leave_functions_to_the_kernel(optimizer_options):
+def test_options_of_the_program_leave_functions_to_the_kernel():
     """TensorFlow optimizes mapped functions by these options, too."""
 
     def run():
@@ -789,8 +780,8 @@ def test_options_of_the_program_leave_functions_to_the_kernel(optimizer_options)
             assert not is_planned(dataset)
         return elements
 
-    optimizer_options({"arithmetic_optimization": False})
-    want, got = in_both(run)
+    with optimizer_options(arithmetic_optimization=False):
+        want, got = in_both(run)
     assert got == want
 
 
@@ -890,6 +881,21 @@ def test_slow_functions_run_in_threads():
         assert not copies(iterator)
         assert got + taken(iterator) == want
         assert not copies(iter(dataset))
+        assert fastops.stats().kinds["Dataset.map"].reasons["mapped_slow"] == 1
+
+
+def test_calls_of_functions_are_counted_by_what_runs_them():
+    with fastops.accelerated():
+        dataset = base().batch(2).map(scaled)
+        taken(iter(dataset))
+        seen = fastops.stats().kinds["Dataset.map"]
+        assert (seen.copied, seen.reasons) == (6, {"kind_new": 1})
+        fastops.reset_stats()
+        with optimizer_options(remapping=False):  # graphs have options of the program
+            dataset = base().batch(2).map(scaled)
+            taken(iter(dataset))
+        seen = fastops.stats().kinds["Dataset.map"]
+        assert (seen.copied, seen.reasons) == (0, {"kind_new": 1, "mapped_unplanned": 6})
 
 
 def test_changed_functions():

@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 import tensorflow as tf
-from support import assert_same, failure, floats, python
+from support import assert_same, failure, floats, optimizer_options, python
 from tensorflow.python.eager import context
 from tensorflow.python.framework import op_callbacks
 
@@ -147,10 +147,10 @@ def surroundings(function, concrete):
 @pytest.mark.parametrize("body", [noise, looped])
 def test_surroundings(body):
     def run():
-        tf.config.optimizer.set_experimental_options({"constant_folding": True})
         tf.random.set_seed(2)
         function = tf.function(body)
-        return surroundings(function, function.get_concrete_function(X))
+        with optimizer_options(constant_folding=True):
+            return surroundings(function, function.get_concrete_function(X))
 
     expected = run()
     with fastops.accelerated():

@@ -13,6 +13,7 @@ from support import python
 import fastops
 from fastops import ops
 from fastops._core.measuring import ProfileRecorder
+from fastops._core.reasons import REGISTRY, hint_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
@@ -322,6 +323,23 @@ def test_profiles_inside_of_calls():
     report = block.__enter__()
     tf.raw_ops.AddV2(x=Odd(lambda: block.__exit__(None, None, None)), y=X)
     assert report.ops == {}
+
+
+def test_reasons_are_shown_with_their_meaning_and_what_to_do():
+    ops.add_v2(x=X, y=X)
+    text = str(fastops.explain(ops.add_v2, x=MIXED, y=X))
+    reason = REGISTRY["input_type"]
+    words = " ".join(text.split())  # columns are narrow
+    assert "what to do" in text
+    assert reason.sentence.split()[0] in words
+    assert not any("what to do" in str(fastops.explain(ops.add_v2, x=X, y=X)) for _ in range(2))
+
+
+def test_the_hint_of_a_reason():
+    sentence = REGISTRY["user_class"].sentence
+    assert hint_of(sentence) == "declare it: docs/keras.md, Accelerating Keras"
+    assert hint_of(f"{sentence}: the particulars") == hint_of(sentence)
+    assert hint_of(REGISTRY["kind_varies"].sentence) == hint_of("another text") == ""
 
 
 def test_results_are_the_same_and_none_is_kept_alive():

@@ -21,9 +21,10 @@ from fastops._core.declined cimport DECLINED
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None
-from fastops._dispatch cimport constant, eager, pack_list
+from fastops._dispatch cimport constant, pack_list
 from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._install.intercept cimport DTYPES
+from fastops._situation cimport EAGERLY, missing
 from fastops._tf.protos cimport DT_INT32, DT_INT64, DT_INVALID, DataType
 
 from tensorflow.python.framework import dtypes as _dtypes
@@ -73,7 +74,7 @@ cdef object _convert(PyObject* value, PyObject* dtype, PyObject* preferred, PyOb
         return DECLINED
     if to >= DTYPES or hint >= DTYPES:
         return DECLINED
-    if not eager():  # a graph must capture the tensor
+    if missing(EAGERLY):  # a graph must capture the tensor
         return DECLINED
     if IsEagerTensor(value):
         return <object>value if to == DT_INVALID or to == <int>handle_dtype(value) else DECLINED

@@ -13,10 +13,9 @@ from fastops._core.declined cimport DECLINED
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary, of_this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_False, Py_None, Py_True
-from fastops._dispatch cimport eager
 from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._install.helpers.structures cimport leaves_of
-from fastops._tf.eager cimport recording
+from fastops._situation cimport EAGERLY, NO_TAPE, missing
 
 from types import FunctionType
 
@@ -47,7 +46,7 @@ cdef object _all_reduce(Answer self, PyObject* const* args, Py_ssize_t n, PyObje
         type(operation) is str and (<str>operation).upper() in _names
     ):
         return DECLINED
-    if not eager() or recording():
+    if missing(EAGERLY | NO_TAPE):
         return DECLINED
     leaves = leaves_of(<object>values[2], False)
     if not leaves:
@@ -117,7 +116,7 @@ cdef object _update(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* 
     extended, variable, function = <object>values[0], <object>values[1], <object>values[2]
     if type(function) is not _FunctionType or function.__dict__ or not _is_by_default(extended):
         return DECLINED  # attributes of a function, set by decorators, may control AutoGraph
-    if not eager():
+    if missing(EAGERLY):
         return DECLINED
     graph = default_graph(&scoped)
     if not is_ordinary(graph) or has_scopes(graph, "_distribution_strategy_stack"):

@@ -8,8 +8,8 @@ from cpython.object cimport PyObject
 
 from fastops._core.declined cimport DECLINED
 from fastops._core.locals cimport default_graph, of_this_thread
-from fastops._dispatch cimport eager
 from fastops._install.answer cimport Answer, register
+from fastops._situation cimport EAGERLY, missing
 
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.util import traceback_utils as _tracebacks
@@ -21,7 +21,7 @@ cdef object _Graph = _tf_ops.Graph
 cdef object _executing_eagerly(Answer self, PyObject* const* args, Py_ssize_t n,
                                PyObject* keywords):
     # no parameters
-    return True if n == 0 and keywords == NULL and eager() else DECLINED
+    return True if n == 0 and keywords == NULL and not missing(EAGERLY) else DECLINED
 
 
 cdef object _inside_function(Answer self, PyObject* const* args, Py_ssize_t n,

@@ -8,8 +8,8 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
 from fastops._core.declined cimport DECLINED
-from fastops._dispatch cimport eager
 from fastops._install.answer cimport Answer, register
+from fastops._situation cimport EAGERLY, missing
 
 from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework.ops import name_scope_v2 as _name_scope
@@ -29,7 +29,7 @@ cdef object _enter(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* k
     # self
     cdef Restoration restoration
     cdef str name, scope_name
-    if n != 1 or keywords != NULL or type(<object>args[0]) is not _name_scope or not eager():
+    if n != 1 or keywords != NULL or type(<object>args[0]) is not _name_scope or missing(EAGERLY):
         return DECLINED
     scope = <object>args[0]
     context = _tf_context._context

@@ -20,8 +20,8 @@ from fastops._cpp.classes cimport ClassVersion
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.dicts cimport InstanceDict, InstanceDictIfAny
 from fastops._cpp.python cimport Py_None, Py_False, Py_True, PyVectorcall_NARGS, _PyType_Lookup
-from fastops._dispatch cimport eager
 from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._situation cimport EAGERLY, missing
 from fastops._specialize.guards.watch cimport Globals
 from fastops._specialize.policy cimport MAX_LAYER_CLASSES
 
@@ -248,9 +248,9 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
     cdef PyObject* stack
     cdef Parameters parameters
     cdef dict attributes, state, named
-    # `eager` comes first: it is false while a call is recorded. Then the Python code of the other
+    # EAGERLY comes first: it is missing while a call is recorded. Then the Python code of the other
     # conditions must not run, since the recording would depend on it.
-    if not eager() or not _is_plain_class(kind) or not self.globals.hold():
+    if missing(EAGERLY) or not _is_plain_class(kind) or not self.globals.hold():
         return DECLINED
     stored = InstanceDict(layer)
     tracker = PyDict_GetItem(_global_state, _TRACKER)

@@ -6,6 +6,7 @@ import types
 import weakref
 
 from fastops._specialize.libraries import is_own
+from fastops._specialize.policy import MAX_CODES
 
 _classes: weakref.WeakSet = weakref.WeakSet()
 changes = [0]
@@ -131,7 +132,7 @@ def codes():
     return modules
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=MAX_CODES)
 def codes_of(kind):
     """Return the code of the methods of a class, without those of Keras, with its module."""
     modules = {}

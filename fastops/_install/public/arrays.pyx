@@ -10,7 +10,7 @@ from cpython.object cimport PyObject, Py_TYPE
 from fastops._core.tensors cimport host_tensor, num_elements, rank_of, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, Py_True, PyLong_Type
-from fastops._dispatch cimport constant, eager
+from fastops._dispatch cimport constant
 from fastops._install.intercept cimport tensor_dtype
 from fastops._install.public.arguments cimport (
     MAX_RANK,
@@ -29,6 +29,7 @@ from fastops._install.public.lowering cimport (
     keep,
     register,
 )
+from fastops._situation cimport EAGERLY, missing
 from fastops._tf.protos cimport DT_INT32, DT_INVALID
 from fastops._tf.tensor cimport Tensor
 
@@ -126,7 +127,9 @@ cdef list _alike(object values):
     """
     cdef list made
     cdef int dtype = DT_INVALID
-    if type(values) is not list and type(values) is not tuple or len(values) < 2 or not eager():
+    if type(values) is not list and type(values) is not tuple or len(values) < 2:
+        return None
+    if missing(EAGERLY):
         return None
     for value in values:
         if IsEagerTensor(<PyObject*>value):

@@ -30,9 +30,10 @@ from fastops._cpp.python cimport (
     PyVectorcall_NARGS,
 )
 from fastops._dispatch cimport (
-    FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, eager, run_op,
+    FASTOPS_MAX_PARAMS, Invocation, Op, begin, constant, run_op,
 )
 from fastops._install.intercept cimport Generated, dtype_bits, tensor_dtype
+from fastops._situation cimport EAGERLY, missing
 from fastops._specialize.guards.names cimport Guard, holds
 from fastops._install.replacement cimport (
     Replacement, call_original, enable, live, take_calls,
@@ -480,7 +481,7 @@ cdef bint may_run(Lowering self) except -1:
     Not in a graph, because the names of nodes would differ; nor if a generated function is patched.
     """
     cdef Site site
-    if not eager():
+    if missing(EAGERLY):
         return False
     for site in self.sites:
         if not site.passable():

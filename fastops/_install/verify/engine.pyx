@@ -25,9 +25,9 @@ from fastops._cpp.python cimport (
     call_object,
 )
 from fastops._cpp.vectorcall cimport vectorcall_t
-from fastops._dispatch cimport eager
 from fastops._install.public.lowering cimport Lowering
 from fastops._install.replacement cimport Replacement, enable, live
+from fastops._situation cimport EAGERLY, missing
 from fastops._specialize.policy cimport MAX_DIFFERENCES, MAX_VERIFIED_GRADIENTS
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
 from fastops._tf.eager cimport recording
@@ -219,7 +219,7 @@ cdef PyObject* _verified(PyObject* callable, PyObject* const* args, size_t nargs
     subject = <Subject>stored
     if way == kStock:
         return PyObject_Vectorcall(<PyObject*>subject.original, args, nargsf, keywords)
-    if way == kTrial or not live or is_recorded(this_thread()) or not eager():
+    if way == kTrial or not live or is_recorded(this_thread()) or missing(EAGERLY):
         return subject.run(args, nargsf, keywords)
     subject.calls += 1
     if _every > 1 and (subject.calls - 1) % _every:

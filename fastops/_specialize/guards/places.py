@@ -49,7 +49,7 @@ from fastops._specialize.libraries import (
     is_own,
     is_pure,
 )
-from fastops._specialize.policy import MAX_GUARDED_PLACES, MAX_VALUE_BYTES
+from fastops._specialize.policy import MAX_CODES, MAX_GUARDED_PLACES, MAX_VALUE_BYTES
 from fastops._specialize.recording.recording import NotReplayableError
 
 _VALUES = frozenset(
@@ -473,7 +473,7 @@ def _attributes(value):
     return attributes if type(attributes) is dict else None
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=MAX_CODES)
 def _layout(kind):
     """Return the base class that defines the memory layout of instances beside their dict."""
     base = kind.__base__
@@ -594,7 +594,7 @@ def code_of_users(codes):
     ]
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=MAX_CODES)
 def names_of(code):
     """Return the names of attributes and globals that some code may read."""
     names = set(code.co_names)
@@ -608,7 +608,7 @@ def names_of(code):
     return frozenset(names)
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=MAX_CODES)
 def globals_in(code):
     """Return the names of globals and builtins that some code reads."""
     return frozenset(
@@ -618,7 +618,7 @@ def globals_in(code):
     )
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=MAX_CODES)
 def imports_of(code):
     """Return the names of modules that some code may import, or look up in `sys.modules`."""
     names = {
@@ -629,7 +629,7 @@ def imports_of(code):
     return names | names_of(code) if "modules" in code.co_names else names
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=MAX_CODES)
 def any_name(code):
     """Return the name by which code may read attributes that it does not name; None if none."""
     if names := sorted(_ANY_NAME.intersection(code.co_names)):

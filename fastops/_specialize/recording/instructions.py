@@ -11,6 +11,8 @@ import inspect
 import sys
 from typing import NamedTuple
 
+from fastops._specialize.policy import MAX_CODES
+
 REVIEWED = (3, 10) <= sys.version_info < (3, 14)
 """Whether the bytecode of the running Python has been reviewed."""
 
@@ -177,7 +179,7 @@ _REFUSED = {
 their names, for the reason ``"instruction"``."""
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=MAX_CODES)
 def steps_of(code):
     """Return the steps of some code, without those of the code of functions that it defines.
 
