@@ -91,8 +91,12 @@ def pytest_make_collect_report(collector):
     return (yield)
 
 
-def pytest_collection_finish():
-    """Leave out all that is imported by now from garbage collections, of which tests make many."""
+@pytest.fixture(scope="module", autouse=True)
+def _frozen():
+    """Leave out all that exists by now from garbage collections, of which tests make many.
+
+    A collection that walks all that the earlier modules of a run have made takes more than a second.
+    """
     gc.collect()
     gc.freeze()
 
