@@ -95,7 +95,7 @@ def pytest_make_collect_report(collector):
 def _frozen():
     """Leave out all that exists by now from garbage collections, of which tests make many.
 
-    A collection that walks all that the earlier modules of a run have made takes more than a second.
+    Otherwise a collection walks what all earlier modules have made, which takes over a second.
     """
     gc.collect()
     gc.freeze()
