@@ -374,7 +374,7 @@ cdef PyObject* _drawn(Op op, PyObject** slots, PyObject* device_name, Frame* fra
     if entry is None:
         return _tensorflow(op, call, R_OP, slots, None)
     op.calls_direct += call.counts
-    # The entry has the seeds of TensorFlow's kernel.
+    # The entry has the seeds of the kernel that draws, not those of the call.
     attrs = draws.attrs_for_record(op, slots, frame) if recording() else None
     return _finish(op, entry, frame, results, attrs)
 

@@ -435,7 +435,8 @@ REGISTRY = {
             "kind_new",
             "kind",
             "TensorFlow makes the first objects of a kind",
-            "two variables, or one dataset of arrays: fastops makes later ones like them",
+            "two variables, one dataset of arrays, or the first elements of a dataset that maps "
+            "functions: fastops makes later ones",
         ),
         Reason("kind_varies", "kind", "two objects of a kind differ"),
         Reason("variable_not_plain", "kind", "the variable is not a plain ResourceVariable"),

@@ -8,8 +8,8 @@ cdef enum State:
     REFUSED
 
 
-# The state, given the conditions of the others: later calls use what is known, nothing more will be
-# known, or something is known that has to be confirmed.
+# The state, by three conditions. `active`: later calls use what is known. `refused`: no more calls
+# are recorded. `recorded`: something is known, but more calls have to confirm it.
 cdef inline State state_of(bint active, bint refused, bint recorded) noexcept:
     if active:
         return ACTIVE

@@ -18,6 +18,7 @@ from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.framework import config
 
 import fastops
+from fastops._install import pipelines
 from fastops._install.lazy import LazyIterator
 from fastops._specialize import policy
 
@@ -896,6 +897,26 @@ def test_calls_of_functions_are_counted_by_what_runs_them():
             taken(iter(dataset))
         seen = fastops.stats().kinds["Dataset.map"]
         assert (seen.copied, seen.reasons) == (0, {"kind_new": 1, "mapped_unplanned": 6})
+
+
+def test_plans_with_other_results_are_not_used(monkeypatch):
+    """The plans of a wrong function take the place of those of the mapped one."""
+
+    def other(dataset):
+        return [(dataset._map_func.function, None, None)]
+
+    def run():
+        dataset = base().batch(2).map(scaled)
+        wrong = base().batch(2).map(lambda value, label: (value + 1.0, value, label))
+        with monkeypatch.context() as patch:
+            patch.setattr(pipelines, "_plans", lambda functions: plans(other(wrong)))
+            return taken(iter(dataset)) + taken(iter(dataset))
+
+    plans = pipelines._plans
+    want, got = in_both(run)
+    assert got == want
+    seen = fastops.stats().kinds["Dataset.map"]
+    assert (seen.copied, seen.reasons) == (0, {"kind_new": 1, "mapped_differs": 13})
 
 
 def test_changed_functions():
