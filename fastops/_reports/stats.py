@@ -164,7 +164,7 @@ def _sum(counts):
 
 def _by_id(reasons):
     """Return counts by the ids of reasons, given counts by their sentences."""
-    return {_IDS.get(sentence, sentence): count for sentence, count in list(reasons.items())}
+    return {_IDS.get(sentence, sentence): count for sentence, count in dict(reasons).items()}
 
 
 def _functions():
