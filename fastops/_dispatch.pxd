@@ -76,7 +76,6 @@ cdef int gate(PyObject** device_name) except -1
 cdef int collect(Op op, PyObject** slots, Frame* frame) except -1
 # Records an op on the gradient tapes and the forward accumulators. `attrs` are in the form that
 # gradient functions receive.
-cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except -1
 # Notifies tapes and variable watchers that a variable is read.
 cdef int tell_watchers(object variable) except -1
 # Makes the tensor that `tf.constant` makes of numbers, strings, small arrays and lists of these.

@@ -39,7 +39,7 @@ from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport (
-    PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM,
+    PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE,
 )
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
@@ -64,6 +64,7 @@ from fastops._core.reasons cimport (
     R_INPUT_TYPE, R_KERNEL_ERROR, R_OBSERVED, R_OP, R_OPTIONS, R_REMOTE, is_expected,
 )
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
+from fastops._core.tapes cimport record_op
 from fastops._core.telling cimport (
     may_record, raise_status, read_observed, run_observed, run_placed_observed, tell_fallback,
 )
@@ -93,7 +94,7 @@ from fastops._cpp.runtime cimport Async, Observed, Remote, Runtime, StoresGraphs
 from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._tf.eager cimport (
     EagerContextThreadLocalData, EagerTensor_Handle, GetEagerContextThreadLocalData,
-    GetPyEagerContext, TFE_Py_RecordGradient, TFE_Py_TapeVariableAccessed,
+    GetPyEagerContext, TFE_Py_TapeVariableAccessed,
     TFE_Py_VariableWatcherVariableAccessed, recording,
 )
 from fastops._tf.protos cimport DT_INVALID, DataType
@@ -971,38 +972,30 @@ cdef PyObject* _finish(Op op, Entry entry, Frame* frame, PyObject** results,
     cdef bint recorded = recording()
     if not recorded and op.facts.structure == kTensor:
         return results[0]
+    if recorded:
+        try:
+            _record(op, entry, frame, results, attrs)
+        except BaseException:
+            for i in range(entry.num_outputs):
+                Py_DECREF(<object>results[i])
+            raise
+        if op.facts.structure == kTensor:
+            return results[0]
     flat_results = []
     for i in range(entry.num_outputs):
         flat_results.append(<object>results[i])
         Py_DECREF(<object>results[i])
-    if recorded:
-        _record_gradient(op, entry, frame, flat_results, attrs)
     value = op.packed(flat_results, entry.lengths)
     Py_INCREF(value)
     return <PyObject*>value
 
 
-cdef int _record_gradient(Op op, Entry entry, Frame* frame, list results, tuple attrs) except -1:
-    cdef tuple inputs = PyTuple_New(frame.size)
-    cdef int i
+cdef int _record(Op op, Entry entry, Frame* frame, PyObject** results, tuple attrs) except -1:
     if attrs is None:
         if entry.gradient_attrs is None:
             entry.gradient_attrs = op.attrs_for_gradient(entry.attrs, frame)
         attrs = entry.gradient_attrs
-    for i in range(frame.size):
-        Py_INCREF(<object>frame.objects[i])
-        PyTuple_SET_ITEM(inputs, i, <object>frame.objects[i])
-    return record_gradient(op, attrs, inputs, results)
-
-
-cdef int record_gradient(Op op, tuple attrs, tuple inputs, list results) except -1:
-    cdef PyObject* done = TFE_Py_RecordGradient(
-        <PyObject*>op.op_name, <PyObject*>inputs, <PyObject*>attrs, <PyObject*>results, Py_None
-    )
-    if done == NULL:
-        return -1
-    Py_DECREF(<object>done)
-    return 0
+    return record_op(op, attrs, frame.objects, frame.size, results, entry.num_outputs)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import zygote
 from tensorflow.python.eager import context
 
 import fastops
+from fastops._autodiff import walks
 
 ROOT = Path(fastops.__file__).parents[1]
 
@@ -229,6 +230,18 @@ def free_ports(count):
                 ports.append(port)
             if len(ports) == count:
                 return ports
+
+
+@contextmanager
+def walks_in_full():
+    """Walk over each tape: replay no walks that were recorded."""
+    configure = walks.configure
+    configure(None, None)
+    walks.configure = lambda generated, guard: None
+    try:
+        yield
+    finally:
+        walks.configure = configure
 
 
 @contextmanager

@@ -1,6 +1,10 @@
 cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
 
 from fastops._autodiff.backward_op cimport BackwardOp
+from fastops._cpp.tape cimport TapeRecord
 from fastops._specialize.guards.names cimport Guard
 
 # Returns the result of TensorFlow's gradient function, or `DECLINED` to fall back to it.
@@ -21,6 +25,9 @@ cdef class Rule:
 
 
 cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=*) except -1
+# Returns the gradients of a record. The parameters are those of `GradientOfRecord`.
+cdef object gradients_of_record(TapeRecord* record, PyObject** grads, int num_grads,
+                                const vector[int64_t]& unneeded)
 # Returns the gradients of an op. The parameters are those of ``backprop._gradient_function``.
 cdef object gradients_by_rule(object op_name, object attrs, object inputs, object outputs,
                               object grads, object unused)

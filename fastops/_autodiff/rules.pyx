@@ -22,11 +22,14 @@ rules share.
 cimport cython
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_SIZE
+from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
 
 from fastops._autodiff.backward_op cimport BackwardOp
 from fastops._core.declined cimport DECLINED
 from fastops._core.tensors cimport local_tensor
 from fastops._cpp.python cimport PySequence_Fast_ITEMS
+from fastops._cpp.tape cimport TapeRecord
 from fastops._situation cimport IN_ORDER, NO_PROMOTION, missing
 from fastops._specialize.guards.names cimport holds
 from fastops._tf.eager cimport recording
@@ -109,22 +112,47 @@ def reset_counters():
 # The gradient of one recorded op
 # ---------------------------------------------------------------------------------------------
 
-cdef object gradients_by_rule(object op_name, object attrs, object inputs, object outputs,
-                              object grads, object unused):
-    """Return the gradients of an op by its rule; `DECLINED` if no rule handles it."""
-    cdef BackwardOp op
-    cdef Rule rule
-    cdef tuple held_attrs, held_inputs, held_outputs
-    rule = _rules.get(op_name) if type(op_name) is str else None
+cdef Rule _rule_for(object op_name):
+    """Return the rule for an op; None if there is none, or if it must not run."""
+    cdef Rule rule = _rules.get(op_name) if type(op_name) is str else None
     if (
         rule is None
         or not rule.restated
         # Other code may have registered another function since.
         or _registrations.get(op_name) is not rule.entry
         or rule.entry.get("type") is not rule.registered
-        or type(grads) is not tuple
         or not holds(rule.guard)
     ):
+        return None
+    return rule
+
+
+cdef object gradients_of_record(TapeRecord* record, PyObject** grads, int num_grads,
+                                const vector[int64_t]& unneeded):
+    """Return the gradients of a record by its op's rule; `DECLINED` if no rule handles it."""
+    cdef BackwardOp op
+    cdef Rule rule = _rule_for(<object>record.op_name)
+    cdef size_t i
+    if rule is None:
+        return DECLINED
+    op.inputs, op.num_inputs = record.inputs(), record.num_inputs if record.keeps_inputs else 0
+    op.outputs, op.num_outputs = record.outputs(), record.num_outputs if record.keeps_outputs else 0
+    op.grads, op.num_grads = grads, num_grads
+    op.attrs = record.attrs
+    op.unused = 0
+    for i in range(unneeded.size()):
+        if unneeded[i] < 64:
+            op.unused |= (<unsigned long long>1) << <int>unneeded[i]
+    return _apply(rule, &op)
+
+
+cdef object gradients_by_rule(object op_name, object attrs, object inputs, object outputs,
+                              object grads, object unused):
+    """Return the gradients of an op by its rule; `DECLINED` if no rule handles it."""
+    cdef BackwardOp op
+    cdef Rule rule = _rule_for(op_name) if type(grads) is tuple else None
+    cdef tuple held_attrs, held_inputs, held_outputs
+    if rule is None:
         return DECLINED
     held_attrs = _as_tuple(attrs)
     held_inputs = _as_tuple(inputs)
@@ -143,6 +171,11 @@ cdef object gradients_by_rule(object op_name, object attrs, object inputs, objec
         for i in unused:
             if i < 64:
                 op.unused |= (<unsigned long long>1) << <int>i
+    return _apply(rule, &op)
+
+
+cdef object _apply(Rule rule, BackwardOp* op):
+    """Return what the rule makes of an op, or `DECLINED`."""
     op.recorded = recording()
     if not rule.any_grad and not (
         _all_here(op.inputs, op.num_inputs)
@@ -155,7 +188,7 @@ cdef object gradients_by_rule(object op_name, object attrs, object inputs, objec
         rule.left += 1
         return DECLINED
     try:
-        result = rule.function(&op)
+        result = rule.function(op)
     except Exception:  # TensorFlow's function will raise the error
         result = DECLINED
     if result is DECLINED:

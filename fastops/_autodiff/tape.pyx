@@ -8,6 +8,7 @@ that of TensorFlow's runtime, which calls ``backprop._gradient_function`` for ea
 
 from cpython.object cimport PyObject
 
+from fastops._autodiff.walks cimport gradients_on
 from fastops._core.declined cimport DECLINED
 from fastops._core.holders cimport held, is_holder
 from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
@@ -128,7 +129,10 @@ cdef object tape_gradient(object tape, object target, object sources, object out
             return DECLINED
         flat.append(value)
 
-    flat = _walk(recorded._tape, targets, flat, seeds, raw, kind)
+    walked = None
+    if kind == "none" and seeds is not None:
+        walked = gradients_on(recorded._tape, targets, flat, seeds)
+    flat = _walk(recorded._tape, targets, flat, seeds, raw, kind) if walked is None else walked
     if not tape._persistent:
         tape._watched_variables = recorded.watched_variables()
         tape._tape = None

@@ -461,6 +461,25 @@ REGISTRY = {
             "nothing: TensorFlow runs them in its threads",
         ),
         Reason(
+            "walk_records",
+            "kind",
+            "a walk over a tape whose records have no description",
+            "nothing: TensorFlow made some of the records, there are too many of them, or the walk "
+            "begins at several of them",
+        ),
+        Reason(
+            "walk_functions",
+            "kind",
+            "a walk over a tape calls a gradient function that is not known",
+            "nothing: TensorFlow's gradient functions are known, others may do anything",
+        ),
+        Reason(
+            "walk_size",
+            "kind",
+            "the records of a tape keep more tensors than a replay of its walk may keep",
+            "nothing: a walk drops the tensors of each record that it has passed",
+        ),
+        Reason(
             "user_class",
             "method",
             "the class is not one of Keras's, and its code is not shown to be pure",

@@ -1,5 +1,6 @@
 from fastops._cpp.frame cimport Frame
 from fastops._cpp.opdef cimport OpFacts
+from fastops._cpp.tape cimport RecordedOp
 from fastops._tf.protos cimport NodeDef
 from cpython.object cimport PyObject
 
@@ -15,6 +16,7 @@ cdef class Schema:
     cdef readonly str op_name
     cdef bytes op_name_bytes
     cdef OpFacts facts
+    cdef const RecordedOp* recorded  # null until a tape first records the op
     cdef tuple keywords             # interned parameter names, "name" last
     cdef int num_params             # 0 until the op is loaded
     cdef int num_inputs

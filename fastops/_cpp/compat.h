@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@
 #include "declarations.h"
 #include "tensorflow/c/c_api_internal.h"
 #include "tensorflow/c/eager/c_api.h"
+#include "tensorflow/c/eager/tape.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
 #include "tensorflow/c/eager/tfe_tensorhandle_internal.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
@@ -33,10 +35,14 @@
 #include "tensorflow/core/common_runtime/eager/tensor_handle.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/lib/gtl/compactptrset.h"
+#include "tensorflow/core/lib/gtl/flatmap.h"
 #include "tensorflow/core/lib/random/philox_random.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/core/util/guarded_philox_random.h"
 #include "tensorflow/python/client/session_ref.h"
+#include "tensorflow/python/eager/pywrap_gradient_exclusions.h"
 #include "tensorflow/python/eager/pywrap_tfe.h"
 
 namespace tensorflow {
@@ -70,6 +76,109 @@ namespace tsl {
 bool OpDeterminismRequired();
 }  // namespace tsl
 
+// What TensorFlow's tapes are made of: pywrap_tfe_src.cc has these classes and functions, and no
+// header declares them. lib_pywrap_tensorflow_common.so exports the functions.
+
+// Source: tensorflow/python/eager/pywrap_tensor.cc
+// Name: PyEagerTensor_ID
+// Checked: 2.19, 2.20, 2.21
+// The number by which tapes know a tensor. Its header, pywrap_tensor.h, needs NumPy's.
+int64_t PyEagerTensor_ID(const PyObject* tensor);
+
+// Source: tensorflow/python/eager/pywrap_tfe_src.cc
+// Name: PyBackwardFunction
+// Checked: 2.19, 2.20, 2.21
+// Gets the gradients of the outputs, and the numbers of the inputs whose gradients are not needed.
+using PyBackwardFunction = std::function<PyObject*(PyObject*, const std::vector<int64_t>&)>;
+
+// Source: tensorflow/python/eager/pywrap_tfe_src.cc
+// Name: PyTapeTensor
+// Checked: 2.19, 2.20, 2.21
+// What a tape knows about the output of an op. A tensor stands for its own shape if its dtype is
+// that of handles.
+class PyTapeTensor {
+ public:
+  PyTapeTensor(int64_t id, tensorflow::DataType dtype, const tensorflow::TensorShape& shape)
+      : id_(id), dtype_(dtype), shape_(shape) {}
+  PyTapeTensor(int64_t id, tensorflow::DataType dtype, PyObject* tensor)
+      : id_(id), dtype_(dtype), shape_(tensor) {
+    Py_INCREF(tensor);
+  }
+  PyTapeTensor(const PyTapeTensor& other)
+      : id_(other.id_), dtype_(other.dtype_), shape_(other.shape_) {
+    if (shape_.index() == 1) Py_INCREF(std::get<1>(shape_));
+  }
+  PyTapeTensor& operator=(const PyTapeTensor&) = delete;
+  ~PyTapeTensor() {
+    if (shape_.index() == 1) Py_DECREF(std::get<1>(shape_));
+  }
+  int64_t GetID() const { return id_; }
+  tensorflow::DataType GetDType() const { return dtype_; }
+  // Null for a tensor that stands for its own shape.
+  const tensorflow::TensorShape* shape() const { return std::get_if<0>(&shape_); }
+  PyObject* OnesLike() const;
+  PyObject* ZerosLike() const;
+
+ private:
+  int64_t id_;
+  tensorflow::DataType dtype_;
+  std::variant<tensorflow::TensorShape, PyObject*> shape_;
+};
+
+// Source: tensorflow/python/eager/pywrap_tfe_src.cc
+// Name: GradientTape
+// Checked: 2.19, 2.20, 2.21
+// The class of a tape, up to its base. No object of it is made.
+class GradientTape
+    : public tensorflow::eager::GradientTape<PyObject, PyBackwardFunction, PyTapeTensor> {
+ public:
+  virtual ~GradientTape();
+};
+
+// Source: tensorflow/python/eager/pywrap_tfe_src.cc
+// Name: TFE_Py_Tape
+// Checked: 2.19, 2.20, 2.21
+// The layout of the Python object of a tape.
+struct TFE_Py_Tape {
+  PyObject ob_base;
+  GradientTape* tape;
+  int64_t nesting_id;
+};
+
+// Source: tensorflow/python/eager/pywrap_tfe_src.cc
+// Name: AccumulatorSet
+// Checked: 2.19, 2.20, 2.21
+// The accumulators of forward mode that are active in a thread.
+struct TFE_Py_ForwardAccumulator;
+class AccumulatorSet {
+ public:
+  bool empty() const { return ordered_.empty(); }
+
+ private:
+  using List = std::list<TFE_Py_ForwardAccumulator*>;
+  tensorflow::gtl::FlatMap<TFE_Py_ForwardAccumulator*, List::iterator> map_;
+  List ordered_;
+};
+
+// Source: tensorflow/python/eager/pywrap_tfe_src.cc
+// Name: GetTapeSet
+// Checked: 2.19, 2.20, 2.21
+// The tapes that are active in this thread. Null while the thread ends.
+tensorflow::gtl::CompactPointerSet<TFE_Py_Tape*>* GetTapeSet();
+
+// Source: tensorflow/python/eager/pywrap_tfe_src.cc
+// Name: GetAccumulatorSet
+// Checked: 2.19, 2.20, 2.21
+// Null while the thread ends.
+AccumulatorSet* GetAccumulatorSet();
+
+// Source: tensorflow/python/eager/pywrap_tfe_src.cc
+// Name: py_vspace
+// Checked: 2.19, 2.20, 2.21
+// The functions in Python that add and make gradients: an object of PyVSpace, whose base this is.
+class PyVSpace : public tensorflow::eager::VSpace<PyObject, PyBackwardFunction, PyTapeTensor> {};
+extern PyVSpace* py_vspace;
+
 namespace fastops {
 
 // TensorFlow keeps some members private, and its accessors block or lock. The standard lets an
@@ -93,6 +202,13 @@ FASTOPS_EXPOSE(tensorflow::LocalTensorHandleData, LocalTensor, tensor_);
 // The executors of threads that have their own, and the executor of all other threads.
 FASTOPS_EXPOSE(tensorflow::EagerContext, ContextThreadExecutors, thread_local_executor_);
 FASTOPS_EXPOSE(tensorflow::EagerContext, ContextExecutor, default_executor_);
+
+// The records of a tape, and what it watches.
+using TapeOfOps = tensorflow::eager::GradientTape<PyObject, PyBackwardFunction, PyTapeTensor>;
+FASTOPS_EXPOSE(TapeOfOps, TapeTensors, tensor_tape_);
+FASTOPS_EXPOSE(TapeOfOps, TapeOps, op_tape_);
+
+inline TapeOfOps& TapeOf(PyObject* tape) { return *reinterpret_cast<TFE_Py_Tape*>(tape)->tape; }
 
 // Null unless the handle's tensor is local.
 inline const tensorflow::LocalTensorHandleData* LocalData(const tensorflow::TensorHandle& handle) {

@@ -37,12 +37,14 @@ class Frame;
 class PlacedKernel;
 class PlacedKernels;
 class PreparedKernel;
+class RecordedOp;
 class RowPlan;
 class RowReader;
 class RowSource;
 class SeedLog;
 class SeedPairs;
 class SeededKernel;
+class WalkShape;
 struct Runtime;
 
 // TensorFlow's numbers of dtypes. opdef.h checks them against TensorFlow's header.
@@ -90,6 +92,26 @@ struct OpFacts {
   bool stateful = false;
   Structure structure = kNone;
 };
+
+// A call of an op on a tape. Tapes that are nested share it. The GIL is held wherever it is used.
+struct TapeRecord {
+  int references;
+  const RecordedOp* op;
+  PyObject* op_name;
+  PyObject* attrs;  // names and values, alternating
+  int num_inputs, num_outputs;
+  bool keeps_inputs, keeps_outputs;  // whether its gradient needs any of them
+  PyObject* tensors[1];              // inputs and outputs; None for one that is not needed
+
+  PyObject** inputs() { return tensors; }
+  PyObject** outputs() { return tensors + num_inputs; }
+};
+
+// Computes the gradients of a record's inputs. `grads` are those of its outputs, None for one that
+// is missing, and `unneeded` the numbers of inputs whose gradients are not needed. Returns a new
+// reference to a tensor, None, or a list or tuple of these; null with a Python exception.
+using GradientOfRecord = PyObject* (*)(TapeRecord* record, PyObject** grads, int num_grads,
+                                       const std::vector<int64_t>& unneeded);
 
 }  // namespace fastops
 

@@ -20,6 +20,7 @@
 #include "session.h"
 #include "signature.h"
 #include "signature_text.h"
+#include "tape.h"
 #include "tensors.h"
 #include "text.h"
 

@@ -207,6 +207,10 @@ class Signature {
     return true;
   }
 
+  // Appends a leaf to a signature whose bytes are not used, since its caller has a key of its own.
+  // `object` is the EagerTensor, or None if the replay does not need it.
+  void Append(const tensorflow::Tensor* tensor, PyObject* object) { AddLeaf(tensor, object); }
+
   bool Is(const char* text, size_t size) const {
     return size == text_.size() && std::memcmp(text, text_.data(), size) == 0;
   }

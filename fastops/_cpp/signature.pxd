@@ -51,6 +51,7 @@ cdef extern from "declarations.h" namespace "fastops":
         bool Read[Policy](
             const Runtime&, PyObject* const*, Py_ssize_t, PyObject*, PyTypeObject*
         )
+        void Append(const Tensor*, PyObject*)
         bool Is(const char*, size_t)
         const char* data()
         size_t size()

@@ -27,6 +27,7 @@ cdef class Native:
     cdef vector[int] accessed_at  # their indexes among the variables of the recording
     cdef vector[int] given     # numbers of the arguments that are handles of accessed variables
     cdef vector[int] made      # numbers of the values that the result needs
+    cdef vector[bint] shown    # which of these Python sees. A tape keeps the others
     cdef int first_lasting     # number of the first step with an effect
     cdef bint onednn
     cdef bint waits            # whether a step runs on a device other than the host

@@ -6,7 +6,7 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
@@ -14,6 +14,7 @@ from libcpp.vector cimport vector
 from fastops._core.entries cimport Entry, Placing
 from fastops._core.observer cimport is_measured
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
+from fastops._core.tapes cimport keep, may_keep, record_op
 from fastops._core.telling cimport raise_failure
 from fastops._core.tensors cimport host_tensor, local_tensor
 from fastops._cpp.handle cimport Wrap
@@ -22,7 +23,7 @@ from fastops._cpp.plan cimport Borrowed, Differs, Made, NativeStep, kKernel, kRe
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.timer cimport Nanoseconds
-from fastops._dispatch cimport Op, record_gradient, runtime, tell_watchers
+from fastops._dispatch cimport Op, runtime, tell_watchers
 from fastops._specialize.policy cimport LONG_RUN_NS
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
@@ -110,6 +111,7 @@ cdef class Native:
         for index, constant in enumerate(constants, recording.num_values):
             self.plan.Hold(index, _at(local_tensor(<PyObject*>constant))[0])
         self.constants = tuple(constants)
+        shown = set(asked)
         if recorded:
             asked = range(first, recording.num_values)
             self.attrs = [
@@ -124,6 +126,7 @@ cdef class Native:
         }
         self.plan.arguments = [i if i in used else -1 for i in range(recording.num_arguments)]
         self.plan.results = self.made = asked
+        self.shown = [number in shown for number in asked]
         if self.waits:
             self.makers = [makers[number] for number in asked]
         self.plan.transient = [
@@ -151,6 +154,8 @@ cdef class Native:
         cdef const NativeStep* failed = NULL
         cdef Status status
         cdef PyObject* variable
+        cdef PyObject* value
+        cdef bint keeps
         cdef int64_t begin
         cdef size_t i
         for i in range(self.plan.arguments.size()):
@@ -178,10 +183,14 @@ cdef class Native:
         for i in range(<size_t>PyTuple_GET_SIZE(self.ops)):
             (<Op>PyTuple_GET_ITEM(self.ops, i)).calls_direct += 1
         self.runs += 1
+        keeps = self.attrs is not None and not self.waits and may_keep()
         for i in range(made.size()):
-            tensor = self.wrapped(made[i], i)
-            Py_INCREF(tensor)
-            values[self.made[i]] = <PyObject*>tensor
+            value = keep(made[i], _where) if keeps and not self.shown[i] else NULL
+            if value == NULL:
+                tensor = self.wrapped(made[i], i)
+                Py_INCREF(tensor)
+                value = <PyObject*>tensor
+            values[self.made[i]] = value
         if self.attrs is not None:
             try:
                 self.record(values)
@@ -207,6 +216,7 @@ cdef class Native:
             slot += 1
         other.ops, other.attrs, other.constants = self.ops, self.attrs, self.constants
         other.num_values, other.given, other.made = self.num_values, self.given, self.made
+        other.shown = self.shown
         other.accessed_at = self.accessed_at
         other.accessed = tuple([variables[<int>i] for i in self.accessed_at])
         other.first_lasting, other.onednn = self.first_lasting, self.onednn
@@ -226,7 +236,7 @@ cdef class Native:
     cdef int record(self, PyObject** values) except -1:
         """Record the steps on tapes, as calls of their ops would do."""
         cdef NativeStep* step
-        cdef tuple inputs
+        cdef vector[PyObject*] inputs, outputs
         cdef size_t i, j
         cdef int number
         for i in range(self.plan.steps.size()):
@@ -234,18 +244,19 @@ cdef class Native:
             if attrs is None:
                 continue
             step = &self.plan.steps[i]
-            inputs = PyTuple_New(step.inputs.size())
+            inputs.clear()
+            outputs.clear()
             for j in range(step.inputs.size()):
                 number = step.inputs[j]
                 if number < self.num_values:
-                    tensor = <object>values[number]
+                    inputs.push_back(values[number])
                 else:
-                    tensor = <object>PyTuple_GET_ITEM(self.constants, number - self.num_values)
-                Py_INCREF(tensor)
-                PyTuple_SET_ITEM(inputs, j, tensor)
-            record_gradient(
-                <Op>PyTuple_GET_ITEM(self.ops, i), attrs, inputs,
-                [<object>values[number] for number in step.outputs],
+                    inputs.push_back(PyTuple_GET_ITEM(self.constants, number - self.num_values))
+            for number in step.outputs:
+                outputs.push_back(values[number])
+            record_op(
+                <Op>PyTuple_GET_ITEM(self.ops, i), attrs, inputs.data(), <int>inputs.size(),
+                outputs.data(), <int>outputs.size(),
             )
         return 0
 

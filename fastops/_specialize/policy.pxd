@@ -23,6 +23,7 @@ cpdef enum:
     MAX_OP_SETS = 16                   # sets of `Op` objects that the replays of objects share
     MAX_BACKEND_SETTINGS = 64          # settings of Keras for which the backend keeps functions
     MAX_CALL_OPTIONS = 16              # call options objects of a function, one for each thread
+    MAX_WALKS = 256                    # shapes of walks over tapes
     MAX_CODES = 4096                   # code objects and classes of users that were read
     MAX_LIBRARY_CODES = 8192           # code objects of libraries that were read
     MAX_MODULES = 4096                 # names of modules: whether they belong to known libraries
@@ -32,6 +33,8 @@ cpdef enum:
     MAX_UNSHARED_OPS = 256             # with more ops, steps of simple ops share kernels
     MAX_VALUE_BYTES = 65536            # of one value that is compared, or of one constant result
     MAX_CONSTANT_BYTES = 1048576       # of one constant that is an input of an op
+    MAX_WALK_RECORDS = 2048            # of one tape whose walks are recorded
+    MAX_WALK_BYTES = 16777216          # of the tensors that the records of one walk keep
     MAX_GUARDED_PLACES = 50000         # places of one object that are compared
     MAX_SHARED_PARTS = 256             # objects in one object that shares recordings
     MAX_CALL_DEPTH = 3                 # calls below a function in which names are compared

@@ -26,7 +26,7 @@ PACKAGE = Path(reasons.__file__).parents[1]
 
 def sources():
     """Yield the source text of each module that gives reasons."""
-    for part in ("_plans", "_graphs", "_install", "_specialize"):
+    for part in ("_autodiff", "_plans", "_graphs", "_install", "_specialize"):
         for path in sorted((PACKAGE / part).rglob("*.py*")):
             if path.suffix in (".py", ".pyx"):
                 yield path.read_text()

@@ -13,9 +13,10 @@ import tensorflow as tf
 from apart import within
 from differentiable import CASES, derivatives, first, values
 from plugged import FIRST_DEVICE, SECOND_DEVICE, here, places, there, unchanged
-from support import Failure, assert_same, floats
+from support import Failure, assert_same, floats, walks_in_full
 
 import fastops
+from fastops._autodiff import walks
 from fastops._autodiff.rules import RULES, reset_counters
 
 raw = tf.raw_ops
@@ -52,7 +53,7 @@ def test_every_rule(device):
     # One call of an op for each shape is enough: axes differ only by numbers in host memory.
     cases = {(case.op, case.shapes, case.taken): case for case in CASES}.values()
     prepared_cases = [prepared(device, case) for case in cases]
-    with fastops.accelerated():
+    with walks_in_full(), fastops.accelerated():
         for prepared_case in prepared_cases:
             check(device, *prepared_case)
     on_the_device = {
@@ -320,3 +321,36 @@ def test_memory_of_tapes(device):
         gc.collect()
         device.synchronize()
         assert device.live() <= before
+
+
+@within("plugged_in")
+def test_replayed_walks(device):
+    """Walks on the device and on the host are told apart, and run where they belong.
+
+    TensorFlow makes the gradients of the targets if there are several devices, and walks then.
+    """
+    device.delay(0)
+    x, y = floats(3, 4, seed=1), floats(4, seed=2)
+    with tf.device(FIRST_DEVICE):
+        on_device = [tf.constant(x), tf.constant(y), tf.constant(2.0)]
+    with tf.device("CPU:0"):
+        on_host = [tf.constant(x), tf.constant(y), tf.constant(2.0)]
+
+    def gradient(tensors):
+        *sources, seed = tensors
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            z = tf.reduce_sum(tf.exp(sources[0]) * sources[1])
+        return tape.gradient(z, sources, output_gradients=[seed])
+
+    groups = [on_device, on_host]
+    wanted, work = device.work_of(lambda: [gradient(tensors) for tensors in groups])
+    with fastops.accelerated():
+        for _ in range(6):
+            got = [gradient(tensors) for tensors in groups]
+            assert_same(got, wanted)
+            assert [places(found) for found in got] == [places(want) for want in wanted]
+        before = walks.describe()["replayed"]
+        got, work_of_replays = device.work_of(lambda: [gradient(tensors) for tensors in groups])
+        assert walks.describe()["replayed"] == before + 2
+    assert work_of_replays <= work

@@ -284,7 +284,8 @@ def test_functions_and_graphs():
 
 
 @pytest.mark.parametrize(("name", "base"), [
-    ("keras", "keras.utils.PyDataset"), ("tf_keras", "keras.utils.Sequence"),
+    ("keras", "keras.utils.PyDataset"),
+    pytest.param("tf_keras", "keras.utils.Sequence", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_keras(name, base):
     pytest.importorskip(name)

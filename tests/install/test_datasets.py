@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from calls import frames, in_both, outcome
-from support import Failure
+from support import Failure, one_in
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.data.ops.dataset_ops import NumpyIterator
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
@@ -543,7 +543,7 @@ def test_shuffles_without_a_seed():
 SAVED = sorted(IN_CALLER.keys() - {"shuffled once"})
 
 
-@pytest.mark.parametrize("name", SAVED)
+@pytest.mark.parametrize("name", one_in(2, SAVED))
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_checkpoints(name, count, tmp_path):
     """A checkpoint continues the iteration, with and without `install`."""

@@ -65,7 +65,7 @@ OTHERS = sorted(set(OPS) & set(recipes.RECIPES) - set(QUICK))
 
 @pytest.mark.parametrize(
     "op_name",
-    [*(pytest.param(name, marks=pytest.mark.quick) for name in QUICK), *one_in(8, OTHERS)],
+    [*(pytest.param(name, marks=pytest.mark.quick) for name in QUICK), *one_in(16, OTHERS)],
 )
 class TestOp:
     """Tests of each op."""

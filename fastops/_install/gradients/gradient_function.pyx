@@ -2,21 +2,79 @@
 """Stand-in for the function that a tape calls for the gradient of each recorded op.
 
 For every recorded op, TensorFlow calls one Python function, which looks up the gradient function
-that is registered for the op. The stand-in runs a rule instead, if there is one.
+that is registered for the op. The stand-in runs a rule instead, if there is one. For the records
+that fastops makes, the rule runs without the stand-in.
 """
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
 
-from fastops._autodiff.rules cimport gradients_by_rule
+from fastops._autodiff.rules cimport gradients_by_rule, gradients_of_record
 from fastops._core.declined cimport DECLINED
+from fastops._core.tapes cimport compute_gradients_by
 from fastops._cpp.python cimport PyVectorcall_NARGS
+from fastops._cpp.tape cimport TapeRecord
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
+
+from tensorflow.python.pywrap_tfe import TFE_Py_RegisterGradientFunction as _register
+from tensorflow.python.util import nest as _nest
+
+
+cdef object _registered = None  # TensorFlow's function, or the stand-in
 
 
 def gradient_function(original):
     """Return the stand-in for ``backprop._gradient_function``."""
     return replacing(original, _gradient_function)
+
+
+def register(function):
+    """Have tapes call a function for the gradients of ops.
+
+    Parameters
+    ----------
+    function : callable
+        TensorFlow's function, or the stand-in. With the stand-in, fastops makes the records of the
+        ops that it runs.
+    """
+    global _registered
+    _registered = function
+    _register(function)
+    if isinstance(function, Replacement):
+        compute_gradients_by(_gradient_of_record)
+    else:
+        compute_gradients_by(NULL)
+
+
+cdef PyObject* _gradient_of_record(TapeRecord* record, PyObject** grads, int num_grads,
+                                   const vector[int64_t]& unneeded) except NULL:
+    cdef Py_ssize_t i
+    function, result = _registered, DECLINED
+    # While calls are verified, the stand-in has another `vectorcall`, and has to be called.
+    if live and isinstance(function, Replacement) and (
+        (<Replacement>function).vectorcall == _gradient_function
+    ):
+        result = gradients_of_record(record, grads, num_grads, unneeded)
+        function = (<Replacement>function).original
+    if result is DECLINED:
+        result = _nest.flatten(function(
+            <object>record.op_name,
+            <object>record.attrs,
+            record.num_inputs,
+            _listed(record.inputs(), record.num_inputs) if record.keeps_inputs else None,
+            _listed(record.outputs(), record.num_outputs) if record.keeps_outputs else None,
+            _listed(grads, num_grads),
+            None if unneeded.empty() else tuple([unneeded[i] for i in range(unneeded.size())]),
+            None,
+        ))
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+cdef tuple _listed(PyObject** items, int size):
+    return tuple([<object>items[i] for i in range(size)])
 
 
 cdef PyObject* _gradient_function(PyObject* callable, PyObject* const* args, size_t nargsf,

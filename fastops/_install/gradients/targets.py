@@ -2,13 +2,12 @@
 
 from functools import cache
 
-from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop
 
-from fastops._autodiff import rules
+from fastops._autodiff import rules, walks
 from fastops._install import lookups, restated, upstream
-from fastops._install.gradients.gradient_function import gradient_function
-from fastops._install.target import Target
+from fastops._install.gradients import gradient_function
+from fastops._install.target import Target, generated
 
 
 @cache
@@ -17,7 +16,7 @@ def _gradient_function(original):
 
     TensorFlow keeps a reference to it, and may be running it while fastops is installed again.
     """
-    return gradient_function(original)
+    return gradient_function.gradient_function(original)
 
 
 def _objection(op_name, registered):
@@ -28,15 +27,16 @@ def _objection(op_name, registered):
 
 
 def targets():
-    """Enable the rules that may run, and yield the target."""
+    """Enable the rules that may run and the replays of walks, and yield the target."""
     rules.choose(_objection, lookups.of_function)
+    walks.configure(generated, lookups.of_codes)
     yield Target(
         "gradients",
         "backprop._gradient_function",
         backprop,
         "_gradient_function",
         _gradient_function,
-        announce=pywrap_tfe.TFE_Py_RegisterGradientFunction,
+        announce=gradient_function.register,
     )
 
 

@@ -1,0 +1,327 @@
+# distutils: language = c++
+"""Walks over tapes that are recorded and replayed.
+
+A training loop walks over the same records in each step. What such a walk runs depends on the
+records, how they are connected, the dtypes and shapes of the tensors that they keep (`WalkShape`),
+and on values that Python reads. So a walk is recorded as the call of a public function is: its
+arguments are the kept tensors and the gradients of the targets, its results the gradients of the
+sources. While it is recorded, TensorFlow's own gradient functions run, in TensorFlow's order.
+
+Walks are replayed only if nothing records them, and only if all gradient functions are from the
+modules `_MODULES`. These functions keep nothing from call to call, and read no state except that of
+the context.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp
+from libcpp.vector cimport vector
+
+from fastops._core.preparing cimport flushes
+from fastops._core.tapes cimport describe_walk, tensor_at, unkept, walk
+from fastops._core.threads cimport this_thread
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.options cimport Thread
+from fastops._cpp.signature cimport Signature
+from fastops._cpp.tape cimport WalkShape
+from fastops._dispatch cimport Op
+from fastops._situation cimport (
+    NO_PROMOTION, NO_STRATEGY, NO_TAPE, PLAIN, missing, reason_of,
+)
+from fastops._specialize.cache cimport Cache
+from fastops._specialize.guards.names cimport Guard, holds as guard_holds
+from fastops._specialize.learned cimport CallCounts
+from fastops._specialize.policy cimport (
+    Estimate,
+    MAX_FUNCTION_CASE_FAILURES,
+    MAX_WALK_BYTES,
+    MAX_WALK_RECORDS,
+    MAX_WALKS,
+    now,
+)
+from fastops._specialize.recording.record cimport Record
+from fastops._specialize.replay cimport Replay
+from fastops._specialize.specialization cimport (
+    EXHAUSTED, FAILED, HIT, MISSED, RECORD, REJECTED, WAIT, Decision, Specialization,
+)
+from fastops._specialize.trial cimport try_replay
+
+cdef extern from "definitions.h":
+    pass
+
+from tensorflow.python.framework import ops as _tf_ops
+
+from fastops._core.reasons import text_of as _text_of
+from fastops._specialize.recording.recording import (
+    as_refusal,
+    numbers_in,
+    prepare_kernels,
+    recording,
+)
+
+# Reasons why walks are not replayed. Recordings add reasons of their own.
+cdef str _RECORDS = _text_of("walk_records")
+cdef str _FUNCTIONS = _text_of("walk_functions")
+cdef str _SIZE = _text_of("walk_size")
+cdef str _RECORDED = _text_of("recorded")
+cdef dict _REASONS = {
+    RECORD: _text_of("turn_taken"),
+    MISSED: _text_of("global_changed"),
+    FAILED: _text_of("op_failed"),
+    EXHAUSTED: _text_of("values_decide"),
+    WAIT: _text_of("recording_not_due"),
+}
+
+cdef CallCounts _counts = CallCounts("GradientTape.gradient")
+
+cdef enum:
+    _REQUIRED = PLAIN | NO_STRATEGY | NO_PROMOTION | NO_TAPE
+
+# The extra cost of a recorded walk and of making its replay, by the time of a walk.
+cdef Estimate _cost = Estimate("recording of walks over tapes", 24.0)
+
+cdef dict _registrations = _tf_ops._gradient_registry._registry
+
+# fmt: off
+cdef frozenset _MODULES = frozenset([
+    f"tensorflow.python.ops.{name}"
+    for name in (
+        "array_grad", "array_ops", "image_grad", "linalg_grad", "math_grad", "nn_grad",
+        "resource_variable_ops",
+    )
+])
+# fmt: on
+
+cdef object _generated = None  # see `configure`
+cdef object _guard_of = None
+cdef Cache _cases = Cache(MAX_WALKS)  # by `WalkShape`
+cdef Case _last = None
+cdef unsigned long long _known_after = 0
+
+
+def configure(generated, guard):
+    """Begin to replay walks.
+
+    Parameters
+    ----------
+    generated : callable
+        See the parameter `passed` of `Replay`.
+    guard : callable
+        Given a list of pairs of a code object and its globals, returns the guard of the code.
+    """
+    global _generated, _guard_of
+    _generated, _guard_of = generated, guard
+
+
+def forget():
+    """Drop all recordings."""
+    global _cases, _last, _known_after
+    _cases, _last, _known_after = Cache(MAX_WALKS), None, flushes
+
+
+def describe():
+    """Return how many walks were replayed, and how many recordings are in use.
+
+    Returns
+    -------
+    dict
+        The numbers ``"replayed"`` and ``"active"``.
+    """
+    cdef Case case
+    active = sum([len(case.known.variants) for case in _cases.values()])
+    return {"replayed": _counts.used, "active": active}
+
+
+@cython.final
+cdef class Case:
+    """What is known about walks of one shape."""
+
+    cdef list attrs         # keeps the objects alive whose addresses are in the key
+    cdef list registered    # for each op: its entry in TensorFlow's registry, and the function
+    cdef bint never         # whether a gradient function is missing, or unknown
+    cdef Specialization known
+    cdef dict ops
+    cdef set asked          # the numbers of the arguments whose objects a replay needs
+
+    cdef bint fits(self) except -1:
+        """Whether the gradient functions are those of the first walk."""
+        if self.never:
+            return False
+        for op_name, entry, function in self.registered:
+            if (
+                PyDict_GetItem(_registrations, op_name) != <PyObject*>entry
+                or PyDict_GetItem(<dict>entry, "type") != <PyObject*>function
+            ):
+                return False
+        return True
+
+    cdef int look_up(self, op_names) except -1:
+        self.registered = []
+        for op_name in op_names:
+            entry = _registrations.get(op_name)
+            function = None if entry is None else entry["type"]
+            if getattr(function, "__module__", None) not in _MODULES:
+                self.never = True
+            self.registered.append((op_name, entry, function))
+        return 0
+
+    def op(self, index, name):
+        """Return the `Op` of a step. Each step has one of its own, which remembers its last key."""
+        step_op = self.ops.get((index, name))
+        if step_op is None:
+            step_op = self.ops.setdefault((index, name), Op(name))
+        return step_op
+
+    cdef bint is_native(self) except -1:
+        """Whether all recordings run as kernels only."""
+        cdef Thread* thread = this_thread()
+        cdef Replay replay
+        for replay in self.known.variants:
+            if replay.native is None or not replay.native.may_run(thread):
+                return False
+        return len(self.known.variants) != 0
+
+
+cdef Case _case_of(const WalkShape& shape):
+    global _last
+    cdef PyObject* stored
+    cdef Case case = _last
+    cdef size_t i
+    if case is not None and <size_t>PyBytes_GET_SIZE(case.known.key) == shape.size() and (
+        memcmp(PyBytes_AS_STRING(case.known.key), shape.data(), shape.size()) == 0
+    ):
+        return case
+    key = PyBytes_FromStringAndSize(shape.data(), shape.size())
+    stored = _cases.find(key)
+    if stored != NULL:
+        case = <Case>stored
+    else:
+        case = Case.__new__(Case)
+        case.known = Specialization(key, MAX_FUNCTION_CASE_FAILURES)
+        case.attrs = [<object>shape.attrs(i) for i in range(shape.num_records())]
+        case.look_up(dict.fromkeys(
+            [<object>shape.op_name(i) for i in range(shape.num_records())]
+        ))
+        case.ops, case.asked = {}, set()
+        case = _cases.put(key, case)
+    _last = case
+    return case
+
+
+cdef int _read_arguments(const WalkShape& shape, Case case, bint natively,
+                         Signature* signature) except -1:
+    """Append the tensors of a walk. Objects are made of kept values only if they are needed."""
+    cdef const vector[PyObject*]* tensors = &shape.tensors()
+    cdef PyObject* item
+    cdef size_t i
+    for i in range(tensors.size()):
+        item = deref(tensors)[i]
+        if IsEagerTensor(item) or not natively or i in case.asked:
+            item = unkept(item)
+            signature.Append(tensor_at(item), item)
+        else:
+            signature.Append(tensor_at(item), <PyObject*>None)
+    return 0
+
+
+cdef list _walk(str why, object tape, list targets, list sources, list seeds):
+    """Walk over the tape, and count why the walk is not replayed."""
+    _counts.reasons[why] = _counts.reasons.get(why, 0) + 1
+    return walk(tape, targets, sources, seeds)
+
+
+cdef list gradients_on(object tape, list targets, list sources, list seeds):
+    cdef WalkShape shape
+    cdef Signature signature
+    cdef Case case
+    cdef Specialization known
+    cdef Decision decision
+    cdef Record record
+    cdef PyObject* result = NULL
+    cdef int64_t begin
+    cdef int unmet
+    if _generated is None:
+        return walk(tape, targets, sources, seeds)
+    unmet = missing(_REQUIRED)
+    if unmet:
+        return _walk(reason_of(unmet), tape, targets, sources, seeds)
+    if _known_after != flushes:
+        forget()
+    if not describe_walk(tape, targets, sources, seeds, MAX_WALK_RECORDS, &shape):
+        return _walk(_RECORDS, tape, targets, sources, seeds)
+    # A walk drops the tensors of each record that it has passed. A replay keeps them all.
+    if shape.num_bytes() > MAX_WALK_BYTES:
+        return _walk(_SIZE, tape, targets, sources, seeds)
+    case = _case_of(shape)
+    if not case.fits():
+        return _walk(_FUNCTIONS, tape, targets, sources, seeds)
+    known = case.known
+    decision = RECORD
+    if PyList_GET_SIZE(known.variants) != 0:
+        _read_arguments(shape, case, case.is_native(), &signature)
+        decision = known.run(signature, &result)
+        if decision == HIT:
+            made = <object>result
+            Py_DECREF(made)
+            _counts.used += 1
+            return list(made)
+    if decision == RECORD:
+        decision = known.next(_cost.of(known.account.shortest_ns))
+    if decision == RECORD:
+        with Record() as record:
+            if record.has_turn:
+                return _record(record, case, shape, tape, targets, sources, seeds)
+    if decision != WAIT:
+        why = known.reason if decision == REJECTED else _REASONS[decision]
+        return _walk(why, tape, targets, sources, seeds)
+    begin = now()
+    gradients = _walk(_REASONS[WAIT], tape, targets, sources, seeds)
+    known.account.charge(now() - begin)
+    return gradients
+
+
+cdef list _record(Record record, Case case, const WalkShape& shape, object tape, list targets,
+                  list sources, list seeds):
+    """Walk over the tape, and learn from it."""
+    cdef Specialization known = case.known
+    cdef Signature signature
+    cdef Guard guard
+    cdef size_t i
+    cdef int64_t begin = now(), walk_ns = known.account.shortest_ns
+    cdef list gradients
+    known.begin()
+    _read_arguments(shape, case, False, &signature)
+    arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
+    record.start({})
+    gradients = _walk(_RECORDED, tape, targets, sources, seeds)
+    record.stop()
+    if not record.started or record.witness is None:
+        return gradients
+    guard = _guard_of([
+        (code, namespace) for (code, _), namespace in record.witness.codes.items()
+    ])
+    if not guard_holds(guard):
+        return gradients
+    try:
+        recorded = recording(record.recorder, arguments, [], tuple(gradients))
+        replay = Replay(recorded, case.op, _generated, (), guard)
+        prepare_kernels(record.recorder, recorded)
+        try_replay(replay, signature, [], tuple(gradients), [])
+    except Exception as problem:  # the walk has succeeded: only the recording fails
+        refused = as_refusal(problem)
+        known.refuse(refused.sentence, refused.detail)
+        return gradients
+    case.asked.update(
+        number
+        for number in (*numbers_in(recorded.result), *(check.number for check in recorded.checks))
+        if number < recorded.num_arguments
+    )
+    known.variants.append(replay)
+    _cost.learn(walk_ns, now() - begin - walk_ns)
+    return gradients

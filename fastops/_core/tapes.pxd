@@ -1,0 +1,30 @@
+from cpython.object cimport PyObject
+from libcpp.vector cimport vector
+
+from fastops._core.schema cimport Schema
+from fastops._cpp.runtime cimport Runtime
+from fastops._cpp.tape cimport GradientOfRecord, WalkShape
+from fastops._tf.tensor cimport Tensor
+
+# Records a call of an op on the tapes and accumulators of this thread. All tensors are EagerTensors
+# or kept values.
+cdef int record_op(Schema op, tuple attrs, PyObject** inputs, int num_inputs, PyObject** outputs,
+                   int num_outputs) except -1
+# Sets the function that computes the gradients of records. With null, TensorFlow makes the records
+# from now on.
+cdef int compute_gradients_by(GradientOfRecord function) except -1
+# Walks over a tape, which is TensorFlow's object, and returns the gradients of the sources; None if
+# TensorFlow has to walk. All items are EagerTensors on this machine.
+cdef list walk(object tape, list targets, list sources, list seeds)
+# Describes such a walk over at most `most` records. Returns False if it has no description.
+cdef bint describe_walk(object tape, list targets, list sources, list seeds, size_t most,
+                        WalkShape* shape) except -1
+
+# Whether records may keep values that Python has not seen, instead of EagerTensors.
+cdef bint may_keep() noexcept
+# Makes a kept value of a tensor, which is moved, as a new reference; null if it must be wrapped.
+cdef PyObject* keep(Tensor& tensor, const Runtime* runtime) except? NULL
+# The EagerTensor of a kept value, or the EagerTensor itself. Borrowed.
+cdef PyObject* unkept(PyObject* value) except NULL
+# The tensor of an EagerTensor on this machine, or of a kept value. Borrowed.
+cdef const Tensor* tensor_at(PyObject* value) noexcept

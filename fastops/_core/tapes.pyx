@@ -1,0 +1,139 @@
+# distutils: language = c++
+"""Records on TensorFlow's tapes, and walks over them.
+
+`_cpp/tape.h` makes the records of ops that fastops runs. They are backward functions of
+TensorFlow's own tapes. A walk calls them, and they call the function that `compute_gradients_by`
+has set.
+"""
+
+from cpython.exc cimport PyErr_Occurred
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cython.operator cimport dereference as deref
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+from fastops._cpp cimport tape as _tape
+from fastops._cpp.python cimport Py_None
+from fastops._cpp.tape cimport (
+    CanKeep,
+    LoneTapeRecords,
+    NewKeptValue,
+    RecordOnTapes,
+    RecordedOpNamed,
+    SpaceOfTensorFlow,
+    TapeTensorOf,
+    Unkept,
+    WalkTape,
+)
+from fastops._cpp.text cimport Message
+from fastops._tf.eager cimport TFE_Py_RecordGradient
+from fastops._tf.status cimport Status
+
+cdef extern from "definitions.h":
+    pass
+
+from tensorflow.python.framework import errors_impl as _errors
+from tensorflow.python.ops import gen_math_ops as _gen_math_ops
+
+
+cdef const void* _space = SpaceOfTensorFlow()
+
+
+cdef bint _records = False
+
+
+cdef int compute_gradients_by(GradientOfRecord function) except -1:
+    global _records
+    _records = function != NULL
+    if function != NULL:  # records that exist still need the last one
+        _tape.gradient_of_record = function
+    return 0
+
+
+cdef int record_op(Schema op, tuple attrs, PyObject** inputs, int num_inputs, PyObject** outputs,
+                   int num_outputs) except -1:
+    cdef PyObject* done
+    cdef int i
+    if op.recorded == NULL:
+        op.recorded = RecordedOpNamed(op.op_name_bytes)
+    if _records and RecordOnTapes(
+        deref(op.recorded), <PyObject*>op.op_name, <PyObject*>attrs, inputs, num_inputs, outputs,
+        num_outputs,
+    ):
+        return 0
+    given = tuple([<object>unkept(inputs[i]) for i in range(num_inputs)])
+    results = [<object>unkept(outputs[i]) for i in range(num_outputs)]
+    done = TFE_Py_RecordGradient(
+        <PyObject*>op.op_name, <PyObject*>given, <PyObject*>attrs, <PyObject*>results, Py_None
+    )
+    if done == NULL:
+        return -1
+    Py_DECREF(<object>done)
+    return 0
+
+
+cdef PyObject* _add(PyObject* gradients) except NULL:
+    # The attribute is looked up in each call, as TensorFlow's function looks it up.
+    total = _gen_math_ops.add_n(<object>gradients)
+    Py_INCREF(total)
+    return <PyObject*>total
+
+
+cdef int _raise(const Status& status) except -1:
+    if PyErr_Occurred() != NULL:
+        return -1
+    raise _errors._make_specific_exception(
+        None, None, Message(status).decode(errors="replace"), status.raw_code()
+    )
+
+
+cdef vector[PyObject*] _items(list values) noexcept:
+    cdef vector[PyObject*] items
+    cdef Py_ssize_t i
+    for i in range(PyList_GET_SIZE(values)):
+        items.push_back(PyList_GET_ITEM(values, i))
+    return items
+
+
+cdef list walk(object tape, list targets, list sources, list seeds):
+    cdef vector[PyObject*] found
+    cdef Status status
+    cdef size_t i
+    if SpaceOfTensorFlow() != _space:
+        return None
+    status = WalkTape(
+        <PyObject*>tape, _items(targets), _items(sources), _items(seeds), _add, &found
+    )
+    if not status.ok():
+        _raise(status)
+    gradients = []
+    for i in range(found.size()):
+        gradients.append(<object>found[i])
+        Py_DECREF(<object>found[i])
+    return gradients
+
+
+cdef bint describe_walk(object tape, list targets, list sources, list seeds, size_t most,
+                        WalkShape* shape) except -1:
+    return SpaceOfTensorFlow() == _space and (
+        shape.Read(<PyObject*>tape, _items(targets), _items(sources), most)
+        and shape.AddMore(_items(seeds))
+    )
+
+
+cdef bint may_keep() noexcept:
+    return _records and LoneTapeRecords()
+
+
+cdef PyObject* keep(Tensor& tensor, const Runtime* runtime) except? NULL:
+    return NewKeptValue(move(tensor), runtime) if CanKeep(tensor) else NULL
+
+
+cdef PyObject* unkept(PyObject* value) except NULL:
+    return Unkept(value)
+
+
+cdef const Tensor* tensor_at(PyObject* value) noexcept:
+    return TapeTensorOf(value)

@@ -1,0 +1,567 @@
+// Records of ops on TensorFlow's tapes, made without Python, and the walk over them.
+//
+// The tapes are TensorFlow's own objects, and the code that records and walks is compiled from its
+// header tensorflow/c/eager/tape.h. So a tape keeps what it would keep and walks in its own order,
+// and everything else that reads or fills a tape works as ever. What differs is the backward
+// function of a record, which holds a `TapeRecord` instead of a closure over Python objects, and
+// the `Space` of a walk, which calls such a function without making Python objects.
+#ifndef FASTOPS_CPP_TAPE_H_
+#define FASTOPS_CPP_TAPE_H_
+
+#include <Python.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "compat.h"
+#include "handle.h"
+#include "runtime.h"
+
+namespace fastops {
+
+using SpaceOfTapes = tensorflow::eager::VSpace<PyObject, PyBackwardFunction, PyTapeTensor>;
+
+// An op as tapes record it: its name, and the inputs and outputs that its gradient does not need.
+class RecordedOp {
+ public:
+  explicit RecordedOp(const std::string& name)
+      : name_(name),
+        unused_inputs_(OpGradientUnusedInputIndices(name)),
+        unused_outputs_(OpGradientUnusedOutputIndices(name)) {}
+
+  const std::string& name() const { return name_; }
+  bool keeps_inputs() const { return !unused_inputs_ || !unused_inputs_->empty(); }
+  bool keeps_outputs() const { return !unused_outputs_ || !unused_outputs_->empty(); }
+  bool keeps_input(int i) const { return Keeps(unused_inputs_, i); }
+  bool keeps_output(int i) const { return Keeps(unused_outputs_, i); }
+
+ private:
+  using Indices = decltype(OpGradientUnusedInputIndices(""));
+
+  // An empty set stands for all indices.
+  static bool Keeps(const Indices& unused, int i) {
+    return !unused || (!unused->empty() && unused->find(i) == unused->end());
+  }
+
+  std::string name_;
+  Indices unused_inputs_, unused_outputs_;
+};
+
+// The one object for an op. The GIL is held.
+inline const RecordedOp* RecordedOpNamed(const std::string& name) {
+  static auto* const ops = new std::unordered_map<std::string, RecordedOp>;
+  return &ops->try_emplace(name, name).first->second;
+}
+
+// A tensor that only records keep: the output of an op of a replay, which Python has not seen. It
+// is a Python object, so that records treat it like an EagerTensor, but it costs a third of one.
+struct KeptValue {
+  PyObject ob_base;
+  int64_t id;  // by which tapes know it: negative, since EagerTensors have the others
+  tensorflow::Tensor tensor;
+  PyObject* wrapped;  // its EagerTensor, as soon as a gradient function has asked for it
+};
+
+inline const Runtime* kept_values_runtime = nullptr;
+
+inline void FreeKeptValue(PyObject* object) {
+  auto* value = reinterpret_cast<KeptValue*>(object);
+  const int64_t id = value->id;
+  Py_XDECREF(value->wrapped);
+  value->tensor.~Tensor();
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_Free(object);
+  Py_DECREF(type);
+  TFE_Py_TapeSetDeleteTrace(id);  // as the end of an EagerTensor does
+}
+
+// Null with a Python exception.
+inline PyTypeObject* MakeKeptValueType() {
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(FreeKeptValue)}, {}};
+  static PyType_Spec spec = {"fastops.KeptValue", sizeof(KeptValue), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+}
+
+inline bool NeedsHandleData(tensorflow::DataType dtype) {
+  return dtype == tensorflow::DT_VARIANT || dtype == tensorflow::DT_RESOURCE;
+}
+
+// Whether a tensor may be kept. A tape holds the EagerTensors of handles, to make zeros like them.
+inline bool CanKeep(const tensorflow::Tensor& tensor) { return !NeedsHandleData(tensor.dtype()); }
+
+// Returns a new reference, or null with a Python exception. The GIL is held.
+inline PyObject* NewKeptValue(tensorflow::Tensor&& tensor, const Runtime* runtime) {
+  static PyTypeObject* type = nullptr;
+  static int64_t last_id = -1;  // which no tensor has
+  if (type == nullptr && (type = MakeKeptValueType()) == nullptr) return nullptr;
+  auto* value = PyObject_New(KeptValue, type);
+  if (value == nullptr) return nullptr;
+  kept_values_runtime = runtime;
+  value->id = --last_id;
+  new (&value->tensor) tensorflow::Tensor(std::move(tensor));
+  value->wrapped = nullptr;
+  return reinterpret_cast<PyObject*>(value);
+}
+
+// Null for an EagerTensor.
+inline KeptValue* AsKeptValue(PyObject* object) {
+  return IsEagerTensor(object) ? nullptr : reinterpret_cast<KeptValue*>(object);
+}
+
+inline int64_t TapeId(PyObject* object) {
+  const KeptValue* value = AsKeptValue(object);
+  return value == nullptr ? PyEagerTensor_ID(object) : value->id;
+}
+
+inline tensorflow::DataType TapeDtype(PyObject* object) {
+  const KeptValue* value = AsKeptValue(object);
+  return value == nullptr ? tensorflow::unwrap(EagerTensor_Handle(object))->DataType()
+                          : value->tensor.dtype();
+}
+
+// Null for a tensor that is not on this machine, or not computed yet. Borrowed.
+inline const tensorflow::Tensor* TapeTensorOf(PyObject* object) {
+  const KeptValue* value = AsKeptValue(object);
+  return value == nullptr ? LocalTensor(object) : &value->tensor;
+}
+
+// The device of such a tensor, or of the resource that it refers to. Null means the host, which has
+// all kept values.
+inline const tensorflow::Device* TapeDevice(PyObject* object) {
+  const tensorflow::Tensor* tensor = nullptr;
+  const tensorflow::Device* device = nullptr;
+  if (AsKeptValue(object) == nullptr) {
+    InspectAnywhere(EagerTensor_Handle(object), nullptr, &tensor, &device);
+  }
+  return device;
+}
+
+// The EagerTensor of a kept value, or the EagerTensor itself. Borrowed; null with a Python
+// exception.
+inline PyObject* Unkept(PyObject* object) {
+  KeptValue* value = AsKeptValue(object);
+  if (value == nullptr) return object;
+  if (value->wrapped == nullptr) {
+    tensorflow::Tensor tensor = value->tensor;
+    value->wrapped =
+        Wrap(std::move(tensor), kept_values_runtime->host, kept_values_runtime->context);
+  }
+  return value->wrapped;
+}
+
+// Makes the record of a call. It belongs to nobody yet.
+inline TapeRecord* MakeRecord(const RecordedOp& op, PyObject* op_name, PyObject* attrs,
+                              PyObject* const* inputs, int num_inputs, PyObject* const* outputs,
+                              int num_outputs) {
+  const int more = num_inputs + num_outputs - 1;
+  auto* record = static_cast<TapeRecord*>(
+      std::malloc(sizeof(TapeRecord) + (more > 0 ? more : 0) * sizeof(PyObject*)));
+  record->references = 0;
+  record->op = &op;
+  record->op_name = Py_NewRef(op_name);
+  record->attrs = Py_NewRef(attrs);
+  record->num_inputs = num_inputs;
+  record->num_outputs = num_outputs;
+  record->keeps_inputs = op.keeps_inputs();
+  record->keeps_outputs = op.keeps_outputs();
+  for (int i = 0; i < num_inputs; ++i) {
+    record->inputs()[i] = Py_NewRef(op.keeps_input(i) ? inputs[i] : Py_None);
+  }
+  for (int i = 0; i < num_outputs; ++i) {
+    record->outputs()[i] = Py_NewRef(op.keeps_output(i) ? outputs[i] : Py_None);
+  }
+  return record;
+}
+
+// Puts EagerTensors in the places of kept values, for gradient functions. Returns false with a
+// Python exception.
+inline bool Unkeep(TapeRecord* record) {
+  for (int i = 0; i < record->num_inputs + record->num_outputs; ++i) {
+    PyObject* tensor = record->tensors[i];
+    if (tensor == Py_None || IsEagerTensor(tensor)) continue;
+    PyObject* wrapped = Unkept(tensor);
+    if (wrapped == nullptr) return false;
+    record->tensors[i] = Py_NewRef(wrapped);
+    Py_DECREF(tensor);
+  }
+  return true;
+}
+
+// Gives up a reference to a record.
+inline void DropRecord(TapeRecord* record) {
+  if (--record->references != 0) return;
+  for (int i = 0; i < record->num_inputs + record->num_outputs; ++i) Py_DECREF(record->tensors[i]);
+  Py_DECREF(record->op_name);
+  Py_DECREF(record->attrs);
+  std::free(record);
+}
+
+inline GradientOfRecord gradient_of_record = nullptr;
+
+// The backward function of a record. TensorFlow's own walk calls it with a tuple.
+struct Backward {
+  TapeRecord* record;
+
+  PyObject* operator()(PyObject* grads, const std::vector<int64_t>& unneeded) const {
+    if (PyErr_Occurred() || !Unkeep(record)) return nullptr;
+    PyObject* made = gradient_of_record(record, PySequence_Fast_ITEMS(grads),
+                                        static_cast<int>(PyTuple_GET_SIZE(grads)), unneeded);
+    if (made == nullptr || PyTuple_CheckExact(made) || PyList_CheckExact(made)) return made;
+    PyObject* list = PyList_New(1);
+    if (list == nullptr) {
+      Py_DECREF(made);
+      return nullptr;
+    }
+    PyList_SET_ITEM(list, 0, made);
+    return list;
+  }
+};
+
+// Whether nothing but tapes records in this thread. TensorFlow has to tell accumulators of ops.
+inline bool OnlyTapesRecord() {
+  const AccumulatorSet* accumulators = GetAccumulatorSet();
+  return accumulators != nullptr && accumulators->empty() && GetTapeSet() != nullptr;
+}
+
+// Whether exactly one tape records in this thread, and can be used only once. Then no other tape
+// can record what its gradient functions run on the values that its records keep.
+inline bool LoneTapeRecords() {
+  if (!OnlyTapesRecord()) return false;
+  const auto& tapes = *GetTapeSet();
+  return tapes.size() == 1 && !(*tapes.begin())->tape->IsPersistent();
+}
+
+// Records a call of an op on all active tapes that one of its inputs concerns. All tensors are
+// EagerTensors or kept values. Returns false, having done nothing, if TensorFlow has to record the
+// call.
+inline bool RecordOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* attrs,
+                          PyObject* const* inputs, int num_inputs, PyObject* const* outputs,
+                          int num_outputs) {
+  if (!OnlyTapesRecord()) return false;
+  absl::InlinedVector<int64_t, 8> ids(num_inputs);
+  absl::InlinedVector<tensorflow::DataType, 8> dtypes(num_inputs);
+  for (int i = 0; i < num_inputs; ++i) {
+    ids[i] = TapeId(inputs[i]);
+    dtypes[i] = TapeDtype(inputs[i]);
+  }
+  TapeRecord* record = nullptr;
+  std::vector<PyTapeTensor> made;
+  for (TFE_Py_Tape* object : *GetTapeSet()) {
+    TapeOfOps* tape = object->tape;
+    if (!tape->ShouldRecord(ids, dtypes)) continue;
+    if (record == nullptr) {
+      made.reserve(num_outputs);
+      for (int i = 0; i < num_outputs; ++i) {
+        const tensorflow::Tensor* tensor = TapeTensorOf(outputs[i]);
+        if (tensor == nullptr) return false;
+        const int64_t id = TapeId(outputs[i]);
+        if (NeedsHandleData(tensor->dtype())) {
+          made.emplace_back(id, tensor->dtype(), outputs[i]);
+        } else {
+          made.emplace_back(id, tensor->dtype(), tensor->shape());
+        }
+      }
+      record = MakeRecord(op, op_name, attrs, inputs, num_inputs, outputs, num_outputs);
+    }
+    tape->RecordOperation(
+        op.name(), made, ids, dtypes,
+        [record] {
+          ++record->references;
+          return new PyBackwardFunction(Backward{record});
+        },
+        [](PyBackwardFunction* backward) {
+          DropRecord(backward->target<Backward>()->record);
+          delete backward;
+        });
+  }
+  return true;
+}
+
+// What a walk does with gradients. Records of other makers, and gradients that are not plain
+// tensors, are TensorFlow's.
+class Space final : public SpaceOfTapes {
+ public:
+  // Adds tensors. Takes a list; returns a new reference, or null with a Python exception.
+  using Add = PyObject* (*)(PyObject* list);
+
+  explicit Space(Add add) : add_(add) {}
+
+  int64_t NumElements(PyObject* tensor) const override { return py_vspace->NumElements(tensor); }
+
+  PyObject* AggregateGradients(absl::Span<PyObject* const> gradients) const override {
+    for (PyObject* gradient : gradients) {
+      if (!IsEagerTensor(gradient)) return py_vspace->AggregateGradients(gradients);
+    }
+    PyObject* list = PyList_New(gradients.size());
+    for (size_t i = 0; i < gradients.size(); ++i) PyList_SET_ITEM(list, i, gradients[i]);
+    PyObject* sum = add_(list);
+    Py_DECREF(list);
+    return sum;
+  }
+
+  absl::Status CallBackwardFunction(const std::string& op_type, PyBackwardFunction* backward,
+                                    const std::vector<int64_t>& unneeded,
+                                    absl::Span<PyObject* const> output_gradients,
+                                    absl::Span<PyObject*> result) const override {
+    const auto* own = backward->target<Backward>();
+    if (own == nullptr) {
+      return py_vspace->CallBackwardFunction(op_type, backward, unneeded, output_gradients, result);
+    }
+    absl::InlinedVector<PyObject*, 4> grads(output_gradients.begin(), output_gradients.end());
+    for (PyObject*& grad : grads) {
+      if (grad == nullptr) grad = Py_NewRef(Py_None);
+    }
+    PyObject* made = nullptr;
+    if (!PyErr_Occurred() && Unkeep(own->record)) {
+      made =
+          gradient_of_record(own->record, grads.data(), static_cast<int>(grads.size()), unneeded);
+    }
+    for (PyObject* grad : grads) Py_DECREF(grad);
+    if (made == nullptr) return absl::InternalError("gradient function threw exceptions");
+    PyObject** items = &made;
+    size_t length = 1;
+    if (PyTuple_CheckExact(made) || PyList_CheckExact(made)) {
+      items = PySequence_Fast_ITEMS(made);
+      length = PySequence_Fast_GET_SIZE(made);
+    }
+    if (length != result.size()) {
+      Py_DECREF(made);
+      return absl::InternalError(absl::StrCat("Recorded operation '", op_type,
+                                              "' returned too few gradients. Expected ",
+                                              result.size(), " but received ", length));
+    }
+    for (size_t i = 0; i < length; ++i) {
+      result[i] = items[i] == Py_None ? nullptr : Py_NewRef(items[i]);
+    }
+    Py_DECREF(made);
+    return absl::OkStatus();
+  }
+
+  absl::Status BuildOnesLike(const PyTapeTensor& tensor, PyObject** result) const override {
+    return py_vspace->BuildOnesLike(tensor, result);
+  }
+  int64_t TensorId(PyObject* tensor) const override { return py_vspace->TensorId(tensor); }
+  PyTapeTensor TapeTensorFromGradient(PyObject* tensor) const override {
+    return py_vspace->TapeTensorFromGradient(tensor);
+  }
+  void MarkAsResult(PyObject* gradient) const override { Py_INCREF(gradient); }
+  void DeleteGradient(PyObject* gradient) const override { Py_XDECREF(gradient); }
+
+ private:
+  Add add_;
+};
+
+// Walks back over a tape from the targets to the sources, all of them EagerTensors on this machine.
+// `seeds` are the gradients of the targets. Fills `result` with a new reference for each source,
+// None for one that is not connected. As TensorFlow does, it returns an error status both for
+// errors of its own and with a Python exception.
+inline absl::Status WalkTape(PyObject* object, const std::vector<PyObject*>& targets,
+                             const std::vector<PyObject*>& sources,
+                             const std::vector<PyObject*>& seeds, Space::Add add,
+                             std::vector<PyObject*>* result) {
+  std::vector<int64_t> target_ids, source_ids;
+  for (PyObject* target : targets) target_ids.push_back(PyEagerTensor_ID(target));
+  for (PyObject* source : sources) source_ids.push_back(PyEagerTensor_ID(source));
+  std::unordered_map<int64_t, PyTapeTensor> both;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    for (const int64_t id : source_ids) {
+      if (id != target_ids[i]) continue;
+      both.emplace(id, py_vspace->TapeTensorFromGradient(targets[i]));
+      break;
+    }
+  }
+  for (PyObject* seed : seeds) Py_INCREF(seed);
+  std::vector<PyObject*> found(sources.size());
+  const Space space(add);
+  absl::Status status = TapeOf(object).ComputeGradient(space, target_ids, source_ids, both, seeds,
+                                                       absl::MakeSpan(found));
+  if (!status.ok()) return status;
+  // A source that comes twice has the same gradient twice, and one reference to it.
+  std::unordered_set<int64_t> seen;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (found[i] == nullptr) {
+      found[i] = Py_NewRef(Py_None);
+    } else if (!seen.insert(source_ids[i]).second) {
+      Py_INCREF(found[i]);
+    }
+  }
+  *result = std::move(found);
+  return status;
+}
+
+// What a walk over a tape depends on, except for the values of tensors: the records that lead from
+// the targets to the sources, how they are connected, and the dtypes and shapes of the tensors that
+// they keep. Walks with equal keys call the same functions in the same order.
+class WalkShape {
+ public:
+  // Returns false for a walk that this class cannot describe: the tape has more than `most`
+  // records, TensorFlow has made some of them, a tensor is not on this machine, or more than one
+  // record has no gradients to wait for. The order in which such records are taken depends on a
+  // hash table of TensorFlow's.
+  bool Read(PyObject* object, const std::vector<PyObject*>& targets,
+            const std::vector<PyObject*>& sources, size_t most) {
+    const TapeOfOps& tape = TapeOf(object);
+    const auto& producers = Access(tape, TapeTensors());
+    const auto& records = Access(tape, TapeOps());
+    if (records.size() > most) return false;
+    absl::flat_hash_set<int64_t> visited;
+    std::vector<int64_t> pending;
+    for (PyObject* target : targets) {
+      const int64_t id = PyEagerTensor_ID(target);
+      Add(Number(id));
+      pending.push_back(id);
+    }
+    while (!pending.empty()) {
+      const auto producer = producers.find(pending.back());
+      pending.pop_back();
+      if (producer == producers.end() || producer->second == -1) continue;
+      const auto found = records.find(producer->second);
+      if (found == records.end() || !visited.insert(found->first).second) continue;
+      const auto& entry = found->second;
+      const auto* backward = entry.backward_function->template target<Backward>();
+      if (backward == nullptr) return false;
+      const TapeRecord& record = *backward->record;
+      Add(reinterpret_cast<int64_t>(record.op));
+      Add(reinterpret_cast<int64_t>(record.attrs));
+      Add(entry.input_tensor_id.size());
+      Add(entry.output_tensor_info.size());
+      for (const int64_t id : entry.input_tensor_id) {
+        const size_t before = numbers_.size();
+        Add(Number(id));
+        if (numbers_.size() == before && used_.contains(id)) continue;
+        const bool watched = producers.find(id) != producers.end();
+        Add(watched);
+        if (used_.insert(id).second && watched) pending.push_back(id);
+      }
+      for (const PyTapeTensor& output : entry.output_tensor_info) {
+        Add(Number(output.GetID()));
+        Add(output.GetDType());
+        if (output.shape() == nullptr) return false;
+        Add(output.shape()->dims());
+        for (const int64_t size : output.shape()->dim_sizes()) Add(size);
+      }
+      if (!AddTensors(record)) return false;
+      read_.push_back(&entry);
+    }
+    size_t first = 0;
+    for (const auto* entry : read_) {
+      bool waits = false;
+      for (const PyTapeTensor& output : entry->output_tensor_info) {
+        waits = waits || used_.contains(output.GetID());
+      }
+      if (!waits && ++first > 1) return false;
+    }
+    for (PyObject* source : sources) Add(Number(PyEagerTensor_ID(source)));
+    return true;
+  }
+
+  const char* data() const { return key_.data(); }
+  size_t size() const { return key_.size(); }
+
+  // Adds tensors on which the walk depends besides those of the records, as the gradients of the
+  // targets are. Returns false if one is not on this machine.
+  bool AddMore(const std::vector<PyObject*>& tensors) {
+    for (PyObject* tensor : tensors) {
+      const tensorflow::Tensor* local = TapeTensorOf(tensor);
+      if (local == nullptr) return false;
+      AddKind(tensor, *local);
+      tensors_.push_back(tensor);
+    }
+    return true;
+  }
+
+  // The tensors that the records keep, each of them once, and the added ones: EagerTensors and kept
+  // values. Borrowed.
+  const std::vector<PyObject*>& tensors() const { return tensors_; }
+  size_t num_bytes() const { return num_bytes_; }
+  // The attributes of each record, and the name of its op. Borrowed.
+  size_t num_records() const { return read_.size(); }
+  PyObject* attrs(size_t i) const { return RecordAt(i).attrs; }
+  PyObject* op_name(size_t i) const { return RecordAt(i).op_name; }
+
+ private:
+  using Entry = tensorflow::eager::OpTapeEntry<PyBackwardFunction, PyTapeTensor>;
+
+  const TapeRecord& RecordAt(size_t i) const {
+    return *read_[i]->backward_function->template target<Backward>()->record;
+  }
+
+  // Most numbers are small: they take one byte.
+  void Add(int64_t number) {
+    if (number >= 0 && number < 0xff) {
+      key_.push_back(static_cast<char>(number));
+      return;
+    }
+    key_.push_back(static_cast<char>(0xff));
+    key_.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+
+  // Numbers the tensors in the order in which they are met.
+  int64_t Number(int64_t id) {
+    return numbers_.try_emplace(id, static_cast<int64_t>(numbers_.size())).first->second;
+  }
+
+  // Adds the device, dtype and shape of a tensor, and those of the resource that a handle refers
+  // to.
+  void AddKind(PyObject* object, const tensorflow::Tensor& tensor) {
+    Add(reinterpret_cast<int64_t>(TapeDevice(object)));
+    Add(tensor.dtype());
+    Add(tensor.dims());
+    for (int i = 0; i < tensor.dims(); ++i) Add(tensor.dim_size(i));
+    if (tensor.dtype() != tensorflow::DT_RESOURCE || tensor.NumElements() != 1) return;
+    for (const auto& [dtype, shape] :
+         tensor.flat<tensorflow::ResourceHandle>()(0).dtypes_and_shapes()) {
+      Add(dtype);
+      Add(shape.dims());
+      for (int i = 0; i < shape.dims(); ++i) Add(shape.dim_size(i));
+    }
+  }
+
+  bool AddTensors(const TapeRecord& record) {
+    for (int i = 0; i < record.num_inputs + record.num_outputs; ++i) {
+      PyObject* tensor = record.tensors[i];
+      if (tensor == Py_None) {
+        Add(-1);
+        continue;
+      }
+      const auto [at, is_new] =
+          positions_.try_emplace(tensor, static_cast<int64_t>(tensors_.size()));
+      Add(at->second);
+      if (!is_new) continue;
+      const tensorflow::Tensor* local = TapeTensorOf(tensor);
+      if (local == nullptr) return false;
+      tensors_.push_back(tensor);
+      num_bytes_ += local->TotalBytes();
+      AddKind(tensor, *local);
+    }
+    return true;
+  }
+
+  std::string key_;
+  absl::flat_hash_map<int64_t, int64_t> numbers_;      // of tensors, by TensorFlow's numbers
+  absl::flat_hash_set<int64_t> used_;                  // inputs of records
+  absl::flat_hash_map<PyObject*, int64_t> positions_;  // in `tensors_`
+  std::vector<PyObject*> tensors_;
+  size_t num_bytes_ = 0;
+  std::vector<const Entry*> read_;
+};
+
+// The object with TensorFlow's functions for gradients. A program may register another.
+inline const void* SpaceOfTensorFlow() { return py_vspace; }
+
+}  // namespace fastops
+
+#endif  // FASTOPS_CPP_TAPE_H_

@@ -1,0 +1,65 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libcpp cimport bool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from fastops._cpp.runtime cimport Runtime
+from fastops._tf.status cimport Status
+from fastops._tf.tensor cimport Tensor
+
+
+cdef extern from "declarations.h" namespace "fastops":
+    cdef cppclass RecordedOp:
+        pass
+
+    # Never freed.
+    const RecordedOp* RecordedOpNamed(const string& name)
+
+    # Everything is borrowed. None stands for a tensor that the gradient does not need.
+    cdef cppclass TapeRecord:
+        PyObject* op_name
+        PyObject* attrs
+        int num_inputs
+        int num_outputs
+        bool keeps_inputs
+        bool keeps_outputs
+        PyObject** inputs()
+        PyObject** outputs()
+
+    # New reference. Null with a Python exception.
+    ctypedef PyObject* (*GradientOfRecord)(
+        TapeRecord* record, PyObject** grads, int num_grads, const vector[int64_t]& unneeded
+    ) except NULL
+
+    ctypedef PyObject* (*Add)(PyObject* gradients) except NULL
+
+    GradientOfRecord gradient_of_record
+
+    bool LoneTapeRecords()
+    bool CanKeep(const Tensor&)
+    # New reference. Null with a Python exception.
+    PyObject* NewKeptValue(Tensor&&, const Runtime*) except NULL
+    # These take EagerTensors and kept values. Borrowed.
+    PyObject* Unkept(PyObject*) except NULL
+    const Tensor* TapeTensorOf(PyObject*)
+
+    bool RecordOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* attrs, PyObject** inputs,
+                       int num_inputs, PyObject** outputs, int num_outputs)
+    Status WalkTape(PyObject* tape, const vector[PyObject*]& targets,
+                    const vector[PyObject*]& sources, const vector[PyObject*]& seeds, Add add,
+                    vector[PyObject*]* result)
+    const void* SpaceOfTensorFlow()
+
+    cdef cppclass WalkShape:
+        WalkShape()
+        bool Read(PyObject* tape, const vector[PyObject*]& targets,
+                  const vector[PyObject*]& sources, size_t most)
+        bool AddMore(const vector[PyObject*]& tensors)
+        const char* data()
+        size_t size()
+        const vector[PyObject*]& tensors()
+        size_t num_bytes()
+        size_t num_records()
+        PyObject* attrs(size_t)
+        PyObject* op_name(size_t)
