@@ -1,8 +1,10 @@
 """What all guards have in common: they tell whether they hold, and the path to what differs."""
 
+import sys
 import types
 
 import pytest
+from tensorflow.python.util.lazy_loader import LazyLoader
 
 from fastops._specialize.guards.condition import Condition
 from fastops._specialize.guards.names import Guard
@@ -56,3 +58,18 @@ def test_the_base_class_has_no_answer():
         Condition().holds()
     with pytest.raises(NotImplementedError):
         Condition().differs()
+
+
+def test_a_lazy_module_may_put_the_loaded_module_in_its_own_place(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, "example_helpers", types.ModuleType("example_helpers"))
+    lazy = LazyLoader("inner", vars(module), "example_helpers")
+    module.inner = lazy
+    guard = guard_of(module)
+    assert guard.holds()
+    dir(lazy)
+    assert module.inner is sys.modules["example_helpers"]
+    assert guard.holds()
+    module.inner = types.ModuleType("example_helpers")
+    assert guard.differs() == "example.inner"
+    module.inner = sys.modules["example_helpers"]
+    assert guard.holds()

@@ -16,6 +16,9 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 from fastops._cpp.changes cimport ChangesOf
 from fastops._cpp.python cimport _PyType_Lookup
 
+from sys import modules
+from types import ModuleType
+
 
 cdef type _Replacement = object
 cdef dict _watching = {}  # by identity of a recording hook: the hook, and the function it replaces
@@ -148,7 +151,6 @@ cdef class Guard(Condition):
         return good
 
     cdef bint compare(self) except -1:
-        cdef PyObject* now
         if self.find is not None:
             settled = self.take_up()
             if not settled:
@@ -157,8 +159,7 @@ cdef class Guard(Condition):
         self.hidden = False
         for holder, names, each in self.asked:
             for name, value in (<dict>names).items():
-                now = _lookup(holder, name)
-                if now != <PyObject*>value and (now == NULL or upstream(<object>now) is not value):
+                if _is_other(holder, name, value):
                     self.hidden = not each  # no counter shows when it is restored
                     return False
         return True
@@ -193,7 +194,18 @@ cdef PyObject* _lookup(object holder, object name):
 cdef bint _is_other(object holder, object name, object value) except -1:
     """Whether a name refers to another object than the expected one."""
     cdef PyObject* now = _lookup(holder, name)
-    return now != <PyObject*>value and (now == NULL or upstream(<object>now) is not value)
+    if now == <PyObject*>value:
+        return False
+    return now == NULL or (
+        upstream(<object>now) is not value and not _has_loaded(value, <object>now)
+    )
+
+
+cdef bint _has_loaded(object value, object now) except -1:
+    """Whether a value is a lazy module, which has put the loaded module in its own place."""
+    return isinstance(value, ModuleType) and type(value) is not ModuleType and (
+        modules.get(value.__name__) is now
+    )
 
 
 def _title(holder):
