@@ -48,7 +48,7 @@ from fastops._specialize.policy cimport (
 from fastops._specialize.recording.record cimport Record
 from fastops._specialize.replay cimport Replay
 from fastops._specialize.specialization cimport (
-    EXHAUSTED, FAILED, HIT, MISSED, RECORD, REJECTED, WAIT, Decision, Specialization,
+    HIT, RECORD, REJECTED, WAIT, Decision, Specialization, reason_of_decision,
 )
 from fastops._specialize.trial cimport try_replay
 
@@ -70,13 +70,6 @@ cdef str _RECORDS = _text_of("walk_records")
 cdef str _FUNCTIONS = _text_of("walk_functions")
 cdef str _SIZE = _text_of("walk_size")
 cdef str _RECORDED = _text_of("recorded")
-cdef dict _REASONS = {
-    RECORD: _text_of("turn_taken"),
-    MISSED: _text_of("global_changed"),
-    FAILED: _text_of("op_failed"),
-    EXHAUSTED: _text_of("values_decide"),
-    WAIT: _text_of("recording_not_due"),
-}
 
 cdef CallCounts _counts = CallCounts("GradientTape.gradient")
 
@@ -278,10 +271,10 @@ cdef list gradients_on(object tape, list targets, list sources, list seeds):
             if record.has_turn:
                 return _record(record, case, shape, tape, targets, sources, seeds)
     if decision != WAIT:
-        why = known.reason if decision == REJECTED else _REASONS[decision]
+        why = known.reason if decision == REJECTED else reason_of_decision(decision)
         return _walk(why, tape, targets, sources, seeds)
     begin = now()
-    gradients = _walk(_REASONS[WAIT], tape, targets, sources, seeds)
+    gradients = _walk(reason_of_decision(WAIT), tape, targets, sources, seeds)
     known.account.charge(now() - begin)
     return gradients
 

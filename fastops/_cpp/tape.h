@@ -522,8 +522,9 @@ class WalkShape {
     Add(tensor.dims());
     for (int i = 0; i < tensor.dims(); ++i) Add(tensor.dim_size(i));
     if (tensor.dtype() != tensorflow::DT_RESOURCE || tensor.NumElements() != 1) return;
-    for (const auto& [dtype, shape] :
-         tensor.flat<tensorflow::ResourceHandle>()(0).dtypes_and_shapes()) {
+    const auto& resources = tensor.flat<tensorflow::ResourceHandle>()(0).dtypes_and_shapes();
+    Add(resources.size());
+    for (const auto& [dtype, shape] : resources) {
       Add(dtype);
       Add(shape.dims());
       for (int i = 0; i < shape.dims(); ++i) Add(shape.dim_size(i));

@@ -19,6 +19,11 @@ cdef enum Decision:
     RECORD       # the caller should record the call
 
 
+# The reason, as text, why a call is not replayed after a decision other than HIT and REJECTED. With
+# RECORD, the reason is that another call has the turn.
+cdef str reason_of_decision(Decision decision)
+
+
 cdef class Specialization:
     cdef readonly bytes key
     cdef Account account

@@ -26,6 +26,20 @@ from fastops._specialize.states cimport State, name_of_state, state_of
 cdef extern from "definitions.h":
     pass
 
+from fastops._core.reasons import text_of as _text_of
+
+cdef dict _REASONS = {
+    RECORD: _text_of("turn_taken"),
+    MISSED: _text_of("global_changed"),
+    FAILED: _text_of("op_failed"),
+    EXHAUSTED: _text_of("values_decide"),
+    WAIT: _text_of("recording_not_due"),
+}
+
+
+cdef str reason_of_decision(Decision decision):
+    return _REASONS[decision]
+
 
 cdef class Specialization:
     """The recordings of the calls of one signature, and its state.

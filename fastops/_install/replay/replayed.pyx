@@ -43,14 +43,13 @@ from fastops._specialize.replay cimport Replay, are_leaves
 from fastops._specialize.signatures cimport read_tensors
 from fastops._specialize.specialization cimport (
     Decision,
-    EXHAUSTED,
-    FAILED,
     HIT,
     MISSED,
     RECORD,
     REJECTED,
     Specialization,
     WAIT,
+    reason_of_decision,
 )
 
 cdef extern from "definitions.h":
@@ -76,13 +75,6 @@ cdef str _REFUSED = _text_of("function_refused")
 cdef str _HANDLER = _text_of("dispatch_handler")
 cdef str _ARGUMENT = _text_of("method_argument_type")
 cdef str _RECORDED = _text_of("recorded")
-cdef dict _REASONS = {
-    RECORD: _text_of("turn_taken"),
-    MISSED: _text_of("global_changed"),
-    FAILED: _text_of("op_failed"),
-    EXHAUSTED: _text_of("values_decide"),
-    WAIT: _text_of("recording_not_due"),
-}
 
 cdef list _observers = _told
 _underway = threading.local()  # `calls`: for each observed call, whether the original makes it
@@ -329,7 +321,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
                 return _record(self, record, case, signature, given, n, keywords)
     if decision == WAIT:
         if _observers:
-            note_left(self, case, _REASONS[WAIT])
+            note_left(self, case, reason_of_decision(WAIT))
         return call_waiting(self, case.account, True, args, nargsf, keywords)
     if _observers:
         note_undone(self, case, decision)
@@ -367,7 +359,7 @@ cdef int note_undone(Replayed self, Specialization case, Decision decision) exce
     if decision == REJECTED:
         return note_left(self, case, case.reason, case.detail)
     return note_left(
-        self, case, _REASONS[decision], case.missed if decision == MISSED else None
+        self, case, reason_of_decision(decision), case.missed if decision == MISSED else None
     )
 
 

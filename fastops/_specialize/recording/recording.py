@@ -629,18 +629,20 @@ class _Maker:
         """Return a step with constants in place of the outputs of steps that only tapes need."""
         if self.constants.keys().isdisjoint(step.used):
             return replace(step)  # a copy, since `releases` will differ
-
-        def constant(value):
-            if isinstance(value, list):
-                return [constant(item) for item in value]
-            return self.constants.get(value, value) if isinstance(value, int) else value
-
         arguments = {
-            name: constant(value) if name in step.inputs else value
+            name: self.fixed(value) if name in step.inputs else value
             for name, value in step.arguments.items()
         }
         used = [number for number in step.used if number not in self.constants]
         return replace(step, arguments=arguments, used=used)
+
+    # This and `one_like` are methods. A recursive function inside of a method would be part of a
+    # cycle that keeps all tensors of the call alive until the next garbage collection.
+    def fixed(self, value):
+        """Return an input with constants in place of the numbers of such outputs."""
+        if isinstance(value, list):
+            return [self.fixed(item) for item in value]
+        return self.constants.get(value, value) if isinstance(value, int) else value
 
     def is_recorded(self, step):
         """Tell whether a tape may record a step."""
@@ -718,21 +720,21 @@ class _Maker:
 
     def symbolic(self, step):
         """Return the symbolic outputs of a step for placeholders of its inputs' shapes."""
-
-        def one_like(value):
-            if isinstance(value, list):
-                return [one_like(item) for item in value]
-            like, shape, is_constant = self.standing_for(value)
-            if is_constant:
-                return tf.constant(like.numpy())
-            return tf.compat.v1.placeholder(like.dtype, shape)
-
         with tf.Graph().as_default():
             arguments = {
-                name: one_like(value) if name in step.inputs else value
+                name: self.one_like(value) if name in step.inputs else value
                 for name, value in step.arguments.items()
             }
             return tf.nest.flatten(getattr(tf.raw_ops, step.op_name)(**arguments))
+
+    def one_like(self, value):
+        """Return a symbolic tensor for an input: a constant, or a placeholder of its shape."""
+        if isinstance(value, list):
+            return [self.one_like(item) for item in value]
+        like, shape, is_constant = self.standing_for(value)
+        if is_constant:
+            return tf.constant(like.numpy())
+        return tf.compat.v1.placeholder(like.dtype, shape)
 
     def seed_of(self, event, record):
         """Return a tuple with the op seed of an op that uses the next seeds; None for other ops."""
