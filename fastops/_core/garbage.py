@@ -3,6 +3,8 @@
 import gc
 from contextlib import contextmanager
 
+_NEVER = 2**31 - 1
+
 
 @contextmanager
 def without_collections():
@@ -18,15 +20,15 @@ def without_collections():
 
 @contextmanager
 def importing():
-    """Pause the collector during an import, whose functions and classes stay alive.
+    """Pause full collections during an import, whose functions and classes stay alive.
 
-    Otherwise collections take a quarter of the time of TensorFlow's import. Afterwards all objects
-    are in the oldest generation, as they would be after collections.
+    Otherwise they take an eighth of the time of TensorFlow's import. Collections of young objects
+    go on: they order objects, and without them each later full collection takes half as long again.
     """
-    with without_collections():
-        try:
-            yield
-        finally:
-            if not gc.get_freeze_count():  # do not unfreeze objects that the program froze
-                gc.freeze()
-                gc.unfreeze()
+    young, middle, old = gc.get_threshold()
+    gc.set_threshold(young, middle, _NEVER)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == (young, middle, _NEVER):  # the import has set no others
+            gc.set_threshold(young, middle, old)
