@@ -7,9 +7,9 @@ and on values that Python reads. So a walk is recorded as the call of a public f
 arguments are the kept tensors and the gradients of the targets, its results the gradients of the
 sources. While it is recorded, TensorFlow's own gradient functions run, in TensorFlow's order.
 
-Walks are replayed only if nothing records them, and only if all gradient functions are from the
-modules `_MODULES`. These functions keep nothing from call to call, and read no state except that of
-the context.
+Walks are replayed only if all gradient functions are from the modules `_MODULES`. These functions
+keep nothing from call to call, and read no state except that of the context. If an outer tape
+records, it records the ops of the replay.
 """
 
 cimport cython
@@ -32,7 +32,7 @@ from fastops._cpp.signature cimport Signature
 from fastops._cpp.tape cimport WalkShape
 from fastops._dispatch cimport Op
 from fastops._situation cimport (
-    NO_PROMOTION, NO_STRATEGY, NO_TAPE, PLAIN, missing, reason_of,
+    NO_PROMOTION, NO_STRATEGY, PLAIN, missing, reason_of,
 )
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds
@@ -51,6 +51,7 @@ from fastops._specialize.specialization cimport (
     HIT, RECORD, REJECTED, WAIT, Decision, Specialization, reason_of_decision,
 )
 from fastops._specialize.trial cimport try_replay
+from fastops._tf.eager cimport recording as taped
 
 cdef extern from "definitions.h":
     pass
@@ -74,7 +75,7 @@ cdef str _RECORDED = _text_of("recorded")
 cdef CallCounts _counts = CallCounts("GradientTape.gradient")
 
 cdef enum:
-    _REQUIRED = PLAIN | NO_STRATEGY | NO_PROMOTION | NO_TAPE
+    _REQUIRED = PLAIN | NO_STRATEGY | NO_PROMOTION
 
 # The extra cost of a recorded walk and of making its replay, by the time of a walk.
 cdef Estimate _cost = Estimate("recording of walks over tapes", 24.0)
@@ -257,7 +258,7 @@ cdef list gradients_on(object tape, list targets, list sources, list seeds):
     known = case.known
     decision = RECORD
     if PyList_GET_SIZE(known.variants) != 0:
-        _read_arguments(shape, case, case.is_native(), &signature)
+        _read_arguments(shape, case, not taped() and case.is_native(), &signature)
         decision = known.run(signature, &result)
         if decision == HIT:
             made = <object>result

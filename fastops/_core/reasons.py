@@ -464,8 +464,7 @@ REGISTRY = {
             "walk_records",
             "kind",
             "a walk over a tape whose records have no description",
-            "nothing: TensorFlow made some of the records, there are too many of them, or the walk "
-            "begins at several of them",
+            "nothing: TensorFlow made some of the records, or there are too many of them",
         ),
         Reason(
             "walk_functions",

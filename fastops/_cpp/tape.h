@@ -10,6 +10,7 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -408,9 +409,7 @@ inline absl::Status WalkTape(PyObject* object, const std::vector<PyObject*>& tar
 class WalkShape {
  public:
   // Returns false for a walk that this class cannot describe: the tape has more than `most`
-  // records, TensorFlow has made some of them, a tensor is not on this machine, or more than one
-  // record has no gradients to wait for. The order in which such records are taken depends on a
-  // hash table of TensorFlow's.
+  // records, TensorFlow has made some of them, or a tensor is not on this machine.
   bool Read(PyObject* object, const std::vector<PyObject*>& targets,
             const std::vector<PyObject*>& sources, size_t most) {
     const TapeOfOps& tape = TapeOf(object);
@@ -418,6 +417,8 @@ class WalkShape {
     const auto& records = Access(tape, TapeOps());
     if (records.size() > most) return false;
     absl::flat_hash_set<int64_t> visited;
+    absl::flat_hash_set<int64_t> waiting;  // records with outputs that other records use
+    std::vector<int64_t> order;            // the numbers of the records, as they are visited
     std::vector<int64_t> pending;
     for (PyObject* target : targets) {
       const int64_t id = PyEagerTensor_ID(target);
@@ -442,9 +443,12 @@ class WalkShape {
         const size_t before = numbers_.size();
         Add(Number(id));
         if (numbers_.size() == before && used_.contains(id)) continue;
-        const bool watched = producers.find(id) != producers.end();
+        const auto from = producers.find(id);
+        const bool watched = from != producers.end();
         Add(watched);
-        if (used_.insert(id).second && watched) pending.push_back(id);
+        if (!used_.insert(id).second || !watched) continue;
+        pending.push_back(id);
+        waiting.insert(from->second);
       }
       for (const PyTapeTensor& output : entry.output_tensor_info) {
         Add(Number(output.GetID()));
@@ -455,15 +459,9 @@ class WalkShape {
       }
       if (!AddTensors(record)) return false;
       read_.push_back(&entry);
+      order.push_back(found->first);
     }
-    size_t first = 0;
-    for (const auto* entry : read_) {
-      bool waits = false;
-      for (const PyTapeTensor& output : entry->output_tensor_info) {
-        waits = waits || used_.contains(output.GetID());
-      }
-      if (!waits && ++first > 1) return false;
-    }
+    AddFirst(order, waiting);
     for (PyObject* source : sources) Add(Number(PyEagerTensor_ID(source)));
     return true;
   }
@@ -507,6 +505,19 @@ class WalkShape {
     }
     key_.push_back(static_cast<char>(0xff));
     key_.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+
+  // Adds the records that wait for no gradients, in the order in which a walk takes them. That is
+  // the order in a hash table of TensorFlow's with the numbers of all records. A table of the same
+  // type, to which the same numbers are added in the same order, has the same order.
+  void AddFirst(const std::vector<int64_t>& order, const absl::flat_hash_set<int64_t>& waiting) {
+    const auto first = [&waiting](int64_t number) { return !waiting.contains(number); };
+    if (std::count_if(order.begin(), order.end(), first) < 2) return;
+    std::unordered_map<int64_t, size_t> table;
+    for (size_t i = 0; i < order.size(); ++i) table.emplace(order[i], i);
+    for (const auto& [number, i] : table) {
+      if (first(number)) Add(i);
+    }
   }
 
   // Numbers the tensors in the order in which they are met.
