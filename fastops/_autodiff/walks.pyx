@@ -160,7 +160,11 @@ cdef class Case:
         for op_name in op_names:
             entry = _registrations.get(op_name)
             function = None if entry is None else entry["type"]
-            if getattr(function, "__module__", None) not in _MODULES:
+            if function is None:
+                # An op without an entry raises an error. The entry of an op that is registered as
+                # not differentiable, such as Shape, has no function.
+                self.never = self.never or entry is None
+            elif getattr(function, "__module__", None) not in _MODULES:
                 self.never = True
             self.registered.append((op_name, entry, function))
         return 0

@@ -62,6 +62,8 @@ def gradients(target_of, *sources, **kwargs):
 
 W = [tf.Variable(floats(4, 4, seed=i)) for i in range(3)]
 B = [tf.Variable(floats(4, seed=i + 5)) for i in range(3)]
+DENSE = keras.layers.Dense(3, activation="gelu")
+DENSE.build([1, 3])
 
 
 def network(x, times=1):
@@ -161,6 +163,12 @@ def doubles(call):
     return gradients(lambda: tf.reduce_sum(tf.sqrt(x * x + 1.0), axis=[call % 2 * 0]), x)
 
 
+def not_differentiable(call):
+    """Return a gradient past ops that are registered without a gradient function."""
+    x = tf.constant(floats(2, 4, seed=call))
+    return gradients(lambda: x * x + tf.raw_ops.ZerosLike(x=x) * x, x)
+
+
 def higher(x, order, **kwargs):
     """Return derivatives of a sum of terms, each taken under the tapes of all later ones."""
     with tf.GradientTape(**kwargs) as tape:
@@ -207,13 +215,12 @@ def walk_under_its_own_tape(call):
 def tape_opened_after_the_forward(call):
     """Walk while a second tape records. The first one keeps values that Python has not seen."""
     x = tf.constant(floats(3, seed=call))
-    dense = LAYERS[0]
     with tf.GradientTape() as first:
         first.watch(x)
-        y = dense(x[tf.newaxis])
+        y = DENSE(x[tf.newaxis])
     with tf.GradientTape() as second:
         second.watch(y)
-        g = first.gradient(y, [x, *dense.trainable_variables], output_gradients=tf.tanh(y))
+        g = first.gradient(y, [x, *DENSE.trainable_variables], output_gradients=tf.tanh(y))
     return [*g, second.gradient(g[0], y)]
 
 
@@ -239,15 +246,11 @@ def a_target_of_a_target(call):
     return tape.gradient(targets, [x, y], output_gradients=[x, 2.0 * x, x])
 
 
-LAYERS = [keras.layers.Dense(3, activation="gelu")]
-LAYERS[0].build([1, 3])
-
-
 PROGRAMS = [
     *(perceptron, shared_weights, penalty, by_inputs, recurrent, slices, embedding, losses),
-    *(unconnected, seeded, doubles, third_derivative, third_derivative_by_persistent_tapes),
-    *(gradient_penalty, walk_under_its_own_tape, tape_opened_after_the_forward),
-    *(several_targets, many_targets, a_target_of_a_target),
+    *(unconnected, seeded, doubles, not_differentiable, third_derivative),
+    *(third_derivative_by_persistent_tapes, gradient_penalty, walk_under_its_own_tape),
+    *(tape_opened_after_the_forward, several_targets, many_targets, a_target_of_a_target),
 ]
 
 
@@ -474,6 +477,17 @@ def test_an_accumulator_around_the_walk():
 
     never(lambda call: program(call, True))
     hold(lambda call: program(call, call > 2))
+
+
+def test_an_op_without_registration():
+    images = tf.constant(floats(1, 2, 2, 3, seed=1))
+
+    def program(call):
+        with pytest.raises(LookupError) as raised:
+            gradients(lambda: tf.raw_ops.AdjustHue(images=images, delta=0.1), images)
+        return [tf.constant(str(raised.value))]
+
+    never(program)
 
 
 def test_gradient_functions_of_users():

@@ -1,2 +1,0 @@
-Command exited with non-zero status 2
-s 1.37 1.19
