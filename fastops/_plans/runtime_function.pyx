@@ -30,7 +30,7 @@ from fastops._cpp.vectorcall cimport EnableVectorcall
 from fastops._dispatch cimport gate, runtime
 from fastops._plans.caller cimport pays_for_plan
 from fastops._plans.plan cimport borrow
-from fastops._plans.runner cimport Course, LEFT, Original, call_original
+from fastops._plans.runner cimport Course, LEFT, Original, Runner, call_original
 from fastops._situation cimport NO_STRATEGY, ONLY_HOST, PLAIN, missing
 from fastops._specialize.policy cimport Account, MAX_CALL_OPTIONS, now
 from fastops._tf.eager cimport EagerTensor_Handle
@@ -128,6 +128,7 @@ cdef class RuntimeFunction:
         bool
             Whether the plan owns the function.
         """
+        cdef Runner runner
         if self.owned:
             return True
         self.begin_era()
@@ -137,11 +138,12 @@ cdef class RuntimeFunction:
         if any([other.as_attrs() != options for other in self.options]):
             return False
         self.make(inputs)
-        if self.runner.plan is None or not self.runner.plan.catch_up(self.runs):
+        runner = self.runner
+        if runner.plan is None or not runner.plan.catch_up(self.runs):
             self.refused = True
             self.runner = None
             return False
-        self.runner.settled = self.owned = True
+        runner.settled = self.owned = True
         self.rng = self.context()._rng
         setattr(self.reference(), _METHOD, self)
         _owned.add(self)
@@ -186,13 +188,14 @@ cdef class RuntimeFunction:
         TensorFlow has other kernels for other options. Each thread has an options object.
         """
         options = context.function_call_options
-        for known in self.runner.options:
+        cdef Runner runner = self.runner
+        for known in runner.options:
             if known is options:
                 return True
-        if options.as_attrs() != self.runner.options[0].as_attrs():
+        if options.as_attrs() != runner.options[0].as_attrs():
             return False
-        if len(self.runner.options) < MAX_CALL_OPTIONS:
-            self.runner.options.append(options)
+        if len(runner.options) < MAX_CALL_OPTIONS:
+            runner.options.append(options)
         return True
 
     cdef object run_owned(self, PyObject* const* args, Py_ssize_t size, PyObject* keywords):
@@ -227,7 +230,8 @@ cdef class RuntimeFunction:
 
     def begin_again(self):
         """Begin all sequences again, since a global seed has been set."""
-        self.runner.plan.begin_again()
+        cdef Runner runner = self.runner
+        runner.plan.begin_again()
         self.rng = self.context()._rng
 
     cdef object run_plan(self, PyObject* const* args, Py_ssize_t size, const Original* call,
@@ -235,6 +239,7 @@ cdef class RuntimeFunction:
         """Run a call by the plan. Sets `fits` to whether the plan may run it."""
         cdef Borrowed given
         cdef const Tensor* value
+        cdef Runner runner = self.runner  # another thread may replace the attribute meanwhile
         cdef Course course = LEFT
         cdef Py_ssize_t i
         for i in range(size):
@@ -246,7 +251,7 @@ cdef class RuntimeFunction:
                 return None
             given.push_back(value)
         fits[0] = self.kinds.Match(given)
-        return self.runner.run_as(given, list, call, &course) if fits[0] else None
+        return runner.run_as(given, list, call, &course) if fits[0] else None
 
 
 cdef list inputs_of(const Original* call, Py_ssize_t size):
@@ -298,6 +303,7 @@ cdef RuntimeFunction _of(atomic, method):
 
 cdef object call_flat(const Original* call, Py_ssize_t size):
     cdef RuntimeFunction self
+    cdef Runner runner
     cdef bint fits = False, drawing
     cdef int64_t begin
     context = _tf_context._context
@@ -311,7 +317,8 @@ cdef object call_flat(const Original* call, Py_ssize_t size):
     drawing = self.draws is not _NONE
     if drawing and (self.draws is _VARYING or self.due) and not missing(_REQUIRED):
         if self.may_own(call, size):
-            self.runner.known = True  # what making a plan costs is learned elsewhere
+            runner = self.runner
+            runner.known = True  # what making a plan costs is learned elsewhere
             return self.run_owned(call.args + 1, size - 1, NULL)
     if drawing:
         self.note_run()
@@ -319,19 +326,20 @@ cdef object call_flat(const Original* call, Py_ssize_t size):
         return call_original(call)
     if not self.derived or missing(_REQUIRED):
         return call_original(call)
-    if self.runner is None:
+    runner = self.runner  # another thread may replace the attribute meanwhile
+    if runner is None:
         begin = now()
         result = call_original(call)
         if self.is_due(now() - begin):
             if drawing:
                 self.due = True
-            elif not self.making:
+            elif self.runner is None and not self.making:  # no other thread has made the plan
                 self.try_plan(call, size)
         return result
-    if self.runner.plan is None:
+    if runner.plan is None:
         return call_original(call)
-    if self.runner.is_outdated():
-        return self.runner.run_changed(inputs_of(call, size), call)
+    if runner.is_outdated():
+        return runner.run_changed(inputs_of(call, size), call)
     result = self.run_plan(call.args + 1, size - 1, call, &fits)
     return result if fits else call_original(call)
 
