@@ -91,7 +91,7 @@ differs, or if an op fails, TensorFlow's function is called.
 
 Calls of the public functions above that no lowering handles are replayed, too. No call is replayed
 within a strategy, a graph, or, if there are several devices, a device scope. A function with a
-gradient of its own is not replayed within a tape.
+gradient of its own that a user has written is not replayed within a tape.
 
 | namespace | functions |
 | --- | --- |

@@ -28,6 +28,12 @@ CASES = {
         "tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)",
         "functional.cross_entropy(x, labels, reduction='none')",
     ),
+    "custom gradient": ([normal(4, 8)], "tf.nn.silu(x) * x", "functional.silu(x) * x"),
+    "traced function": (
+        [normal(4, 8), normal(8, 8)],
+        "traced(x, y)",
+        "torch.tanh(torch.tanh(x @ y) @ y)",
+    ),
     "a chain of ten": (
         [normal(32)],
         "tf.tanh(" * 10 + "x" + ")" * 10,
@@ -55,6 +61,7 @@ def _tensorflow_arms(sources, arrays, text):
 
     names = dict(zip(sources, map(tf.constant, arrays), strict=True))
     names |= {"tf": tf, "labels": tf.constant(LABELS), "rows": tf.constant([2, 0])}
+    names |= {"traced": tf.function(lambda x, y: tf.tanh(tf.tanh(x @ y) @ y))}
     code = f"""
 def gradient({", ".join(sources)}):
     with tf.GradientTape() as tape:

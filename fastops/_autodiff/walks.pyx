@@ -7,9 +7,9 @@ and on values that Python reads. So a walk is recorded as the call of a public f
 arguments are the kept tensors and the gradients of the targets, its results the gradients of the
 sources. While it is recorded, TensorFlow's own gradient functions run, in TensorFlow's order.
 
-Walks are replayed only if all gradient functions are from the modules `_MODULES`. These functions
-keep nothing from call to call, and read no state except that of the context. If an outer tape
-records, it records the ops of the replay.
+Walks are replayed only if all gradient functions are from the modules `_MODULES`, or are custom
+gradients of known libraries. These functions keep nothing from call to call, and read no state
+except that of the context. If an outer tape records, it records the ops of the replay.
 """
 
 cimport cython
@@ -136,8 +136,9 @@ def describe():
 cdef class Case:
     """What is known about walks of one shape."""
 
-    cdef list attrs         # keeps the objects alive whose addresses are in the key
+    cdef list attrs         # of each record; keeps the objects alive whose addresses are in the key
     cdef list registered    # for each op: its entry in TensorFlow's registry, and the function
+    cdef bint custom        # whether a record has a custom gradient
     cdef bint never         # whether a gradient function is missing, or unknown
     cdef Specialization known
     cdef dict ops
@@ -155,9 +156,15 @@ cdef class Case:
                 return False
         return True
 
-    cdef int look_up(self, op_names) except -1:
+    cdef int look_up(self, list op_names) except -1:
+        cdef dict ops = {}
         self.registered = []
-        for op_name in op_names:
+        for attrs, op_name in zip(self.attrs, op_names):
+            if type(attrs) is tuple:
+                ops[op_name] = None
+            else:
+                self.custom = True
+        for op_name in ops:
             entry = _registrations.get(op_name)
             function = None if entry is None else entry["type"]
             if function is None:
@@ -203,9 +210,7 @@ cdef Case _case_of(const WalkShape& shape):
         case = Case.__new__(Case)
         case.known = Specialization(key, MAX_FUNCTION_CASE_FAILURES)
         case.attrs = [<object>shape.attrs(i) for i in range(shape.num_records())]
-        case.look_up(dict.fromkeys(
-            [<object>shape.op_name(i) for i in range(shape.num_records())]
-        ))
+        case.look_up([<object>shape.op_name(i) for i in range(shape.num_records())])
         case.ops, case.asked = {}, set()
         case = _cases.put(key, case)
     _last = case
@@ -300,6 +305,10 @@ cdef list _record(Record record, Case case, const WalkShape& shape, object tape,
     gradients = _walk(_RECORDED, tape, targets, sources, seeds)
     record.stop()
     if not record.started or record.witness is None:
+        return gradients
+    if case.custom and record.witness.objection is not None:
+        why, detail = record.witness.objection
+        known.refuse(_text_of(why), detail)
         return gradients
     guard = _guard_of([
         (code, namespace) for (code, _), namespace in record.witness.codes.items()

@@ -3,13 +3,23 @@ from libcpp.vector cimport vector
 
 from fastops._core.schema cimport Schema
 from fastops._cpp.runtime cimport Runtime
-from fastops._cpp.tape cimport GradientOfRecord, WalkShape
+from fastops._cpp.tape cimport GradientOfRecord, RecordedOp, WalkShape
 from fastops._tf.tensor cimport Tensor
 
 # Records a call of an op on the tapes and accumulators of this thread. All tensors are EagerTensors
 # or kept values.
 cdef int record_op(Schema op, tuple attrs, PyObject** inputs, int num_inputs, PyObject** outputs,
                    int num_outputs) except -1
+# Stands for a function with a custom gradient. It must outlive its records.
+cdef const RecordedOp* new_recorded_function(str name) except NULL
+cdef void free_recorded_function(const RecordedOp* op) noexcept
+# Records a call of a function with a custom gradient. `op` stands for the function, and `name` is
+# its name. `kept` are the tensors that the gradient needs. All tensors are EagerTensors or kept
+# values. `maker.made` returns the gradient function, given the kept tensors. `described`: calls
+# with the same maker, and kept tensors of the same kinds, have the same gradients.
+cdef int record_custom(const RecordedOp* op, str name, object maker, bint described,
+                       PyObject** kept, int num_kept, PyObject** inputs, int num_inputs,
+                       PyObject** outputs, int num_outputs) except -1
 # Sets the function that computes the gradients of records. With null, TensorFlow makes the records
 # from now on.
 cdef int compute_gradients_by(GradientOfRecord function) except -1

@@ -20,7 +20,9 @@ from fastops._cpp.tape cimport (
     CanKeep,
     LoneTapeRecords,
     NewKeptValue,
+    RecordCustomOnTapes,
     RecordOnTapes,
+    RecordedOp,
     RecordedOpNamed,
     SpaceOfTensorFlow,
     TapeTensorOf,
@@ -36,6 +38,7 @@ cdef extern from "definitions.h":
 
 from tensorflow.python.framework import errors_impl as _errors
 from tensorflow.python.ops import gen_math_ops as _gen_math_ops
+from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetRecordOperation as _record_operation
 
 
 cdef const void* _space = SpaceOfTensorFlow()
@@ -71,6 +74,32 @@ cdef int record_op(Schema op, tuple attrs, PyObject** inputs, int num_inputs, Py
     if done == NULL:
         return -1
     Py_DECREF(<object>done)
+    return 0
+
+
+cdef const RecordedOp* new_recorded_function(str name) except NULL:
+    return new RecordedOp(name.encode())
+
+
+cdef void free_recorded_function(const RecordedOp* op) noexcept:
+    del op
+
+
+cdef int record_custom(const RecordedOp* op, str name, object maker, bint described,
+                       PyObject** kept, int num_kept, PyObject** inputs, int num_inputs,
+                       PyObject** outputs, int num_outputs) except -1:
+    if _records and RecordCustomOnTapes(
+        deref(op), <PyObject*>name, <PyObject*>maker, described, kept, num_kept, inputs, num_inputs,
+        outputs, num_outputs,
+    ):
+        return 0
+    _record_operation(
+        name,
+        [<object>unkept(outputs[i]) for i in range(num_outputs)],
+        [<object>unkept(inputs[i]) for i in range(num_inputs)],
+        maker.made([<object>unkept(kept[i]) for i in range(num_kept)]),
+        None,
+    )
     return 0
 
 

@@ -98,10 +98,13 @@ struct TapeRecord {
   int references;
   const RecordedOp* op;
   PyObject* op_name;
-  PyObject* attrs;  // names and values, alternating
+  // Names and values, alternating. The record of a custom gradient has an object here whose method
+  // `made` returns the gradient function, given a list of the inputs.
+  PyObject* attrs;
   int num_inputs, num_outputs;
   bool keeps_inputs, keeps_outputs;  // whether its gradient needs any of them
-  PyObject* tensors[1];              // inputs and outputs; None for one that is not needed
+  bool described;  // whether equal attributes, and tensors of equal kinds, mean the same gradient
+  PyObject* tensors[1];  // inputs and outputs; None for one that is not needed
 
   PyObject** inputs() { return tensors; }
   PyObject** outputs() { return tensors + num_inputs; }

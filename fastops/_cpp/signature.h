@@ -643,9 +643,7 @@ class Signature {
     size_t alias = 0;
     while (alias < leaves_.size() && leaves_[alias] != tensor) ++alias;
     text_.Append(&alias, sizeof(alias));
-    if constexpr (Policy::kReadsVariables) {
-      variables_.emplace_back(leaves_.size(), Py_NewRef(variable));
-    }
+    variables_.emplace_back(leaves_.size(), Py_NewRef(variable));
     AddLeaf(tensor, handle);
     return true;
   }

@@ -163,10 +163,9 @@ inline PyObject* Unkept(PyObject* object) {
   return value->wrapped;
 }
 
-// Makes the record of a call. It belongs to nobody yet.
-inline TapeRecord* MakeRecord(const RecordedOp& op, PyObject* op_name, PyObject* attrs,
-                              PyObject* const* inputs, int num_inputs, PyObject* const* outputs,
-                              int num_outputs) {
+// Makes a record that has room for some tensors. It belongs to nobody yet.
+inline TapeRecord* AllocateRecord(const RecordedOp& op, PyObject* op_name, PyObject* attrs,
+                                  int num_inputs, int num_outputs) {
   const int more = num_inputs + num_outputs - 1;
   auto* record = static_cast<TapeRecord*>(
       std::malloc(sizeof(TapeRecord) + (more > 0 ? more : 0) * sizeof(PyObject*)));
@@ -176,6 +175,15 @@ inline TapeRecord* MakeRecord(const RecordedOp& op, PyObject* op_name, PyObject*
   record->attrs = Py_NewRef(attrs);
   record->num_inputs = num_inputs;
   record->num_outputs = num_outputs;
+  record->described = true;
+  return record;
+}
+
+// Makes the record of a call of an op.
+inline TapeRecord* MakeRecord(const RecordedOp& op, PyObject* op_name, PyObject* attrs,
+                              PyObject* const* inputs, int num_inputs, PyObject* const* outputs,
+                              int num_outputs) {
+  TapeRecord* record = AllocateRecord(op, op_name, attrs, num_inputs, num_outputs);
   record->keeps_inputs = op.keeps_inputs();
   record->keeps_outputs = op.keeps_outputs();
   for (int i = 0; i < num_inputs; ++i) {
@@ -184,6 +192,19 @@ inline TapeRecord* MakeRecord(const RecordedOp& op, PyObject* op_name, PyObject*
   for (int i = 0; i < num_outputs; ++i) {
     record->outputs()[i] = Py_NewRef(op.keeps_output(i) ? outputs[i] : Py_None);
   }
+  return record;
+}
+
+// Makes the record of a call with a custom gradient. `kept` are the tensors that its gradient
+// needs. `maker` makes the gradient function of them; `described` tells whether calls with the same
+// maker have the same gradients.
+inline TapeRecord* MakeCustomRecord(const RecordedOp& op, PyObject* op_name, PyObject* maker,
+                                    bool described, PyObject* const* kept, int num_kept) {
+  TapeRecord* record = AllocateRecord(op, op_name, maker, num_kept, 0);
+  record->keeps_inputs = true;
+  record->keeps_outputs = false;
+  record->described = described;
+  for (int i = 0; i < num_kept; ++i) record->inputs()[i] = Py_NewRef(kept[i]);
   return record;
 }
 
@@ -245,12 +266,12 @@ inline bool LoneTapeRecords() {
   return tapes.size() == 1 && !(*tapes.begin())->tape->IsPersistent();
 }
 
-// Records a call of an op on all active tapes that one of its inputs concerns. All tensors are
-// EagerTensors or kept values. Returns false, having done nothing, if TensorFlow has to record the
-// call.
-inline bool RecordOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* attrs,
-                          PyObject* const* inputs, int num_inputs, PyObject* const* outputs,
-                          int num_outputs) {
+// Records a call on all active tapes that one of its inputs concerns. All tensors are EagerTensors
+// or kept values. `make` makes the record, which holds what its gradient needs. Returns false,
+// having done nothing, if TensorFlow has to record the call.
+template <typename Make>
+inline bool RecordAs(const RecordedOp& op, PyObject* const* inputs, int num_inputs,
+                     PyObject* const* outputs, int num_outputs, Make make) {
   if (!OnlyTapesRecord()) return false;
   absl::InlinedVector<int64_t, 8> ids(num_inputs);
   absl::InlinedVector<tensorflow::DataType, 8> dtypes(num_inputs);
@@ -275,7 +296,7 @@ inline bool RecordOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* att
           made.emplace_back(id, tensor->dtype(), tensor->shape());
         }
       }
-      record = MakeRecord(op, op_name, attrs, inputs, num_inputs, outputs, num_outputs);
+      record = make();
     }
     tape->RecordOperation(
         op.name(), made, ids, dtypes,
@@ -289,6 +310,24 @@ inline bool RecordOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* att
         });
   }
   return true;
+}
+
+// Records a call of an op.
+inline bool RecordOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* attrs,
+                          PyObject* const* inputs, int num_inputs, PyObject* const* outputs,
+                          int num_outputs) {
+  return RecordAs(op, inputs, num_inputs, outputs, num_outputs, [&] {
+    return MakeRecord(op, op_name, attrs, inputs, num_inputs, outputs, num_outputs);
+  });
+}
+
+// Records a call with a custom gradient: see `MakeCustomRecord`.
+inline bool RecordCustomOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* maker,
+                                bool described, PyObject* const* kept, int num_kept,
+                                PyObject* const* inputs, int num_inputs, PyObject* const* outputs,
+                                int num_outputs) {
+  return RecordAs(op, inputs, num_inputs, outputs, num_outputs,
+                  [&] { return MakeCustomRecord(op, op_name, maker, described, kept, num_kept); });
 }
 
 // What a walk does with gradients. Records of other makers, and gradients that are not plain
@@ -409,7 +448,8 @@ inline absl::Status WalkTape(PyObject* object, const std::vector<PyObject*>& tar
 class WalkShape {
  public:
   // Returns false for a walk that this class cannot describe: the tape has more than `most`
-  // records, TensorFlow has made some of them, or a tensor is not on this machine.
+  // records, TensorFlow has made some of them, some are not `described`, or a tensor is not on this
+  // machine.
   bool Read(PyObject* object, const std::vector<PyObject*>& targets,
             const std::vector<PyObject*>& sources, size_t most) {
     const TapeOfOps& tape = TapeOf(object);
@@ -435,6 +475,7 @@ class WalkShape {
       const auto* backward = entry.backward_function->template target<Backward>();
       if (backward == nullptr) return false;
       const TapeRecord& record = *backward->record;
+      if (!record.described) return false;
       Add(reinterpret_cast<int64_t>(record.op));
       Add(reinterpret_cast<int64_t>(record.attrs));
       Add(entry.input_tensor_id.size());
@@ -485,7 +526,8 @@ class WalkShape {
   // values. Borrowed.
   const std::vector<PyObject*>& tensors() const { return tensors_; }
   size_t num_bytes() const { return num_bytes_; }
-  // The attributes of each record, and the name of its op. Borrowed.
+  // The attributes of each record (the maker, if it has a custom gradient), and the name of its op.
+  // Borrowed.
   size_t num_records() const { return read_.size(); }
   PyObject* attrs(size_t i) const { return RecordAt(i).attrs; }
   PyObject* op_name(size_t i) const { return RecordAt(i).op_name; }

@@ -11,7 +11,7 @@ from fastops._tf.tensor cimport Tensor
 
 cdef extern from "declarations.h" namespace "fastops":
     cdef cppclass RecordedOp:
-        pass
+        RecordedOp(const string& name) except +
 
     # Never freed.
     const RecordedOp* RecordedOpNamed(const string& name)
@@ -46,6 +46,9 @@ cdef extern from "declarations.h" namespace "fastops":
 
     bool RecordOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* attrs, PyObject** inputs,
                        int num_inputs, PyObject** outputs, int num_outputs)
+    bool RecordCustomOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* maker,
+                             bool described, PyObject** kept, int num_kept, PyObject** inputs,
+                             int num_inputs, PyObject** outputs, int num_outputs)
     Status WalkTape(PyObject* tape, const vector[PyObject*]& targets,
                     const vector[PyObject*]& sources, const vector[PyObject*]& seeds, Add add,
                     vector[PyObject*]* result)

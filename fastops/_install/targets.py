@@ -156,6 +156,9 @@ def _runtime_targets(traced):
     name = "tensorflow.python.eager.polymorphic_function.atomic_function.AtomicFunction"
     kind = upstream.look_up(name)
     yield Target("traced", "AtomicFunction.call_flat", kind, "call_flat", traced.RuntimeCall)
+    name = "tensorflow.python.eager.polymorphic_function.concrete_function.ConcreteFunction"
+    kind = upstream.look_up(name)
+    yield Target("traced", "ConcreteFunction._call_flat", kind, "_call_flat", traced.FlatCall)
 
 
 def _call(name):

@@ -13,6 +13,10 @@ class RuntimeCall(Replacement):
     def __init__(self, original: Callable[..., Any]) -> None: ...
 
 @final
+class FlatCall(Replacement):
+    def __init__(self, original: Callable[..., Any]) -> None: ...
+
+@final
 class PlainMethod(Replacement):
     def __init__(
         self,

@@ -6,12 +6,15 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from fastops._core.declined cimport DECLINED
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._plans.caller cimport call_as
 from fastops._plans.runtime_function cimport call_flat
 from fastops._plans.runner cimport Original
+from fastops._plans.taped cimport call_taped
 from fastops._situation cimport is_plain
+from fastops._tf.eager cimport recording as taped
 
 cdef extern from "definitions.h":
     pass
@@ -83,6 +86,33 @@ cdef PyObject* _runtime_call(PyObject* callable, PyObject* const* args, size_t n
 
 @cython.final
 @cython.no_gc_clear
+cdef class FlatCall(Replacement):
+    """Stand-in for the method that calls traces with flat tensors, and has tapes record the calls.
+
+    Parameters
+    ----------
+    original : callable
+        TensorFlow's method.
+    """
+
+    def __init__(self, original):
+        super().__init__(original)
+        self.vectorcall = _flat_call
+
+
+cdef PyObject* _flat_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                          PyObject* keywords) except NULL:
+    cdef FlatCall self = <FlatCall>callable
+    if live and keywords == NULL and PyVectorcall_NARGS(nargsf) == 3 and taped():
+        result = call_taped(<object>args[0], <object>args[1], <object>args[2])
+        if result is not DECLINED:
+            Py_INCREF(result)
+            return <PyObject*>result
+    return call_original(self, args, nargsf, keywords)
+
+
+@cython.final
+@cython.no_gc_clear
 cdef class PlainMethod(Replacement):
     """Stand-in for a method that has a cheaper equivalent in plain calls (see `is_plain`).
 
@@ -119,6 +149,7 @@ cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t na
     return <PyObject*>result
 
 
+enable(FlatCall)
 enable(FunctionCall)
 enable(RuntimeCall)
 enable(PlainMethod)

@@ -13,6 +13,7 @@ from fastops._cpp.plan cimport Borrowed
 from fastops._cpp.python cimport PyVectorcall_Call, PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.vectorcall cimport EnableVectorcall
+from fastops._dispatch cimport tell_watchers
 from fastops._plans.case cimport Bound, FunctionCase
 from fastops._plans.runner cimport (
     CHANGED,
@@ -273,10 +274,16 @@ cdef class Caller:
     cdef object run_taped(self, const Signature& signature, const Original* call, int skipped):
         """Run a call that a tape may record."""
         cdef FunctionCase case = self.find(signature)
+        cdef PyObject* variable
         cdef int64_t begin
+        cdef size_t i
         if case is not None and case.taped is not None:
             self.tally.unseen += 1
             self.last = case
+            for i in range(signature.num_leaves()):
+                variable = signature.variable(i)
+                if variable != NULL:
+                    tell_watchers(<object>variable)
             return case.call_taped(case.taped.inputs(signature), case.concrete.captured_inputs)
         if self.tally.unseen != 0:
             self.tell_of_calls()

@@ -4,6 +4,7 @@ import weakref
 
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops._plans import costs
 from fastops._plans.caller import Caller, UnseenCalls
@@ -172,8 +173,10 @@ class Plans(Caller):
             leaves, concrete, _, takes, obstacle = self._inputs_of(args, kwargs)
         except Exception:  # TensorFlow has made the call: it binds the next ones, too
             return None
-        # TensorFlow notifies tapes of each variable that it binds; a `Bound` would not.
-        if obstacle is not None or leaves.variables or not self._optimize:
+        if obstacle is not None or not self._optimize:
+            return None
+        # The caller notifies tapes of the variables, as TensorFlow does when it binds them.
+        if any(type(variable) is not ResourceVariable for variable in leaves.variables):
             return None
         return concrete, Bound(Planned(concrete, "tensorflow"), takes, None)
 

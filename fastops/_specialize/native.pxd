@@ -8,6 +8,7 @@ from libcpp.vector cimport vector
 from fastops._cpp.options cimport Thread
 from fastops._cpp.plan cimport NativePlan
 from fastops._cpp.signature cimport Signature
+from fastops._cpp.tape cimport RecordedOp
 from fastops._tf.tensor cimport Tensor
 
 
@@ -17,10 +18,26 @@ cdef enum Outcome:
     FAILED   # an op failed, before anything had an effect
 
 
+# A call with a custom gradient, as tapes record it. Its tensors are numbered values and constants.
+cdef class Custom:
+    cdef const RecordedOp* op
+    cdef str name
+    cdef object closure
+    cdef bint stopped
+    cdef int num_kept
+    cdef int num_inputs
+    cdef int num_outputs
+    cdef list constants
+    cdef vector[int] tensors  # the numbers of values; -1 - i for constant i
+
+    cdef int record(self, PyObject** values) except -1
+
+
 cdef class Native:
     cdef NativePlan plan
     cdef tuple ops             # the op of each step
     cdef list attrs            # of each step, as tapes record them; None without a tape
+    cdef list customs          # of each step: what tapes record after it, of type `Custom`
     cdef tuple constants       # inputs of steps, after the numbered values
     cdef int num_values
     cdef tuple accessed        # variables that steps access and that are not arguments

@@ -14,7 +14,7 @@ from libcpp.vector cimport vector
 from fastops._core.entries cimport Entry, Placing
 from fastops._core.observer cimport is_measured
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
-from fastops._core.tapes cimport keep, may_keep, record_op
+from fastops._core.tapes cimport keep, may_keep, record_custom, record_op
 from fastops._core.telling cimport raise_failure
 from fastops._core.tensors cimport host_tensor, local_tensor
 from fastops._cpp.handle cimport Wrap
@@ -22,6 +22,7 @@ from fastops._cpp.options cimport Thread, kAuto, kDirect
 from fastops._cpp.plan cimport Borrowed, Differs, Made, NativeStep, kKernel, kRead
 from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.signature cimport Signature
+from fastops._cpp.tape cimport RecordedOpNamed
 from fastops._cpp.timer cimport Nanoseconds
 from fastops._dispatch cimport Op, runtime, tell_watchers
 from fastops._specialize.policy cimport LONG_RUN_NS
@@ -33,6 +34,53 @@ cdef extern from "definitions.h":
 
 
 cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the contents current
+
+
+@cython.final
+cdef class Custom:
+    """Records a call with a custom gradient on tapes.
+
+    Parameters
+    ----------
+    recorded : fastops._specialize.recording.recording.RecordedCustom
+        The recorded call.
+    """
+
+    def __init__(self, recorded):
+        self.name, self.closure, self.stopped = recorded.name, recorded.closure, recorded.stopped
+        self.op = RecordedOpNamed(self.name.encode())
+        self.num_kept, self.num_inputs = len(recorded.kept), len(recorded.inputs)
+        self.num_outputs = len(recorded.outputs)
+        self.constants = []
+        for item in recorded.all:
+            if isinstance(item, int):
+                self.tensors.push_back(item)
+            else:
+                self.constants.append(item)
+                self.tensors.push_back(-<int>len(self.constants))
+
+    cdef int record(self, PyObject** values) except -1:
+        cdef vector[PyObject*] tensors
+        cdef int number
+        if self.stopped:
+            return 0
+        for number in self.tensors:
+            if number >= 0:
+                tensors.push_back(values[number])
+            else:
+                tensors.push_back(PyList_GET_ITEM(self.constants, -1 - number))
+        record_custom(
+            self.op, self.name, self.closure, True, tensors.data(), self.num_kept,
+            tensors.data() + self.num_kept, self.num_inputs,
+            tensors.data() + self.num_kept + self.num_inputs, self.num_outputs,
+        )
+        return 0
+
+
+cdef list customs_of(steps):
+    """Return for each step what tapes record after it; None if there is nothing."""
+    customs = [tuple([Custom(custom) for custom in step.customs]) for step in steps]
+    return customs if any(customs) else None
 
 
 @cython.final
@@ -114,6 +162,7 @@ cdef class Native:
         shown = set(asked)
         if recorded:
             asked = range(first, recording.num_values)
+            self.customs = customs_of(recording.steps)
             self.attrs = [
                 None if step.stopped else entry_of(how).gradient_attrs
                 for how, step in zip(entries, recording.steps)
@@ -215,6 +264,7 @@ cdef class Native:
                 other.plan.Hold(slot, _at(local_tensor(<PyObject*>handle))[0])
             slot += 1
         other.ops, other.attrs, other.constants = self.ops, self.attrs, self.constants
+        other.customs = self.customs
         other.num_values, other.given, other.made = self.num_values, self.given, self.made
         other.shown = self.shown
         other.accessed_at = self.accessed_at
@@ -235,29 +285,32 @@ cdef class Native:
 
     cdef int record(self, PyObject** values) except -1:
         """Record the steps on tapes, as calls of their ops would do."""
+        cdef Custom custom
         cdef NativeStep* step
         cdef vector[PyObject*] inputs, outputs
         cdef size_t i, j
         cdef int number
         for i in range(self.plan.steps.size()):
             attrs = <object>PyList_GET_ITEM(self.attrs, i)
-            if attrs is None:
-                continue
-            step = &self.plan.steps[i]
-            inputs.clear()
-            outputs.clear()
-            for j in range(step.inputs.size()):
-                number = step.inputs[j]
-                if number < self.num_values:
-                    inputs.push_back(values[number])
-                else:
-                    inputs.push_back(PyTuple_GET_ITEM(self.constants, number - self.num_values))
-            for number in step.outputs:
-                outputs.push_back(values[number])
-            record_op(
-                <Op>PyTuple_GET_ITEM(self.ops, i), attrs, inputs.data(), <int>inputs.size(),
-                outputs.data(), <int>outputs.size(),
-            )
+            if attrs is not None:
+                step = &self.plan.steps[i]
+                inputs.clear()
+                outputs.clear()
+                for j in range(step.inputs.size()):
+                    number = step.inputs[j]
+                    if number < self.num_values:
+                        inputs.push_back(values[number])
+                    else:
+                        inputs.push_back(PyTuple_GET_ITEM(self.constants, number - self.num_values))
+                for number in step.outputs:
+                    outputs.push_back(values[number])
+                record_op(
+                    <Op>PyTuple_GET_ITEM(self.ops, i), attrs, inputs.data(), <int>inputs.size(),
+                    outputs.data(), <int>outputs.size(),
+                )
+            if self.customs is not None:
+                for custom in <tuple>PyList_GET_ITEM(self.customs, i):
+                    custom.record(values)
         return 0
 
 

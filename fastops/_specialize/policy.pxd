@@ -23,6 +23,7 @@ cpdef enum:
     MAX_OP_SETS = 16                   # sets of `Op` objects that the replays of objects share
     MAX_BACKEND_SETTINGS = 64          # settings of Keras for which the backend keeps functions
     MAX_CALL_OPTIONS = 16              # call options objects of a function, one for each thread
+    MAX_CLOSURES = 1024                # functions that custom gradients make
     MAX_WALKS = 256                    # shapes of walks over tapes
     MAX_CODES = 4096                   # code objects and classes of users that were read
     MAX_LIBRARY_CODES = 8192           # code objects of libraries that were read
@@ -38,7 +39,7 @@ cpdef enum:
     MAX_GUARDED_PLACES = 50000         # places of one object that are compared
     MAX_SHARED_PARTS = 256             # objects in one object that shares recordings
     MAX_CALL_DEPTH = 3                 # calls below a function in which names are compared
-    MAX_PLAIN_DEPTH = 8                # of nested values that code of users reads
+    MAX_PLAIN_DEPTH = 8                # of nested values that code of users reads, or closures hold
     MAX_READ_DEPTH = 4                 # calls below a function of users whose code is read
     MAX_HELD_DEPTH = 4                 # of nested values in which a function has its variables
     MAX_NESTING = 64                   # of structures that are flattened and packed

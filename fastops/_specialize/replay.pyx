@@ -30,7 +30,9 @@ from fastops._cpp.python cimport call_object
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op, tell_watchers
 from fastops._specialize.guards.names cimport holds as guard_holds
-from fastops._specialize.native cimport DIFFERS, DONE, FAILED, Native, Outcome, are_direct
+from fastops._specialize.native cimport (
+    Custom, DIFFERS, DONE, FAILED, Native, Outcome, are_direct,
+)
 from fastops._specialize.policy cimport MAX_KERNEL_SEARCHES, MAX_UNSHARED_OPS
 from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
 from fastops._tf.eager cimport recording as taped
@@ -69,7 +71,7 @@ cdef frozenset _SHARED = frozenset([
     "Sqrt", "Square", "Sub", "ZerosLike",
 ])
 
-cdef str _NO_TAPE = "no tape records, since the call has a custom gradient"
+cdef str _NO_TAPE = "no tape records, since a custom gradient is not from a known library"
 cdef tuple _NO_SEED = (None,)
 cdef tuple _NO_SEEDS = (None, None)
 
@@ -126,6 +128,7 @@ cdef class ReplayStep:
     cdef int num_outputs
     cdef tuple sizes
     cdef tuple checks
+    cdef tuple customs          # what tapes record after it, of type `Custom`
     cdef vector[int] releases
     cdef bint stopped           # tapes must not record it
     cdef int accessed           # the number of the accessed variable's handle, or -1
@@ -159,6 +162,7 @@ cdef class ReplayStep:
         self.first, self.num_outputs = step.outputs.start, len(step.outputs)
         self.sizes = tuple(step.sizes)
         self.checks = tuple([ValueCheck(check) for check in step.checks])
+        self.customs = tuple([Custom(custom) for custom in step.customs])
         self.releases = step.releases
 
     cdef Outcome run(self, const Signature& signature, tuple variables, PyObject** values,
@@ -215,6 +219,9 @@ cdef class ReplayStep:
         for i in range(PyTuple_GET_SIZE(self.checks)):
             if not (<ValueCheck>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                 return DIFFERS
+        if taped():
+            for i in range(PyTuple_GET_SIZE(self.customs)):
+                (<Custom>PyTuple_GET_ITEM(self.customs, i)).record(values)
         self.release(values)
         return DONE
 
@@ -410,7 +417,7 @@ cdef class Replay:
         if self.made_after != flushes:
             return "the prepared kernels have been dropped"
         if self.custom and taped():
-            return "a tape records, and the call has a custom gradient"
+            return "a tape records, and a custom gradient is not from a known library"
         path = None if self.guard is None else self.guard.change()
         if path is None and self.taped is not None and taped():
             return self.taped.change()

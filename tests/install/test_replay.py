@@ -764,7 +764,7 @@ def assert_hooks_are_down():
     assert vars(EagerTensor)["_numpy_internal"] is METHOD
     assert not context.context().op_callbacks
     assert gc.isenabled()
-    assert hooks.hang(*[print] * 5)
+    assert hooks.hang(*[print] * 6)
     assert hooks.take_down(print)
 
 
@@ -876,7 +876,7 @@ def test_a_fork_while_another_thread_records():
             good = (
                 vars(EagerTensor)["_numpy_internal"] is METHOD
                 and gc.isenabled()
-                and hooks.hang(*[print] * 5)
+                and hooks.hang(*[print] * 6)
             )
         finally:  # the child must not continue with the code of the parent
             os._exit(0 if good else 1)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import assert_same, floats, walks_in_full
 from tensorflow.python.framework import ops as framework
-from tensorflow.python.ops import math_grad
+from tensorflow.python.ops import math_grad, nn_impl
 
 import fastops
 from fastops._autodiff import walks
@@ -424,6 +424,117 @@ def test_a_patched_function(monkeypatch):
 
 
 # ---------------------------------------------------------------------------------------------
+# Custom gradients of libraries
+# ---------------------------------------------------------------------------------------------
+
+SILU = keras.layers.Dense(4, activation="silu")
+SILU.build([1, 4])
+
+
+def silu_network(x):
+    for w, b in zip(W, B, strict=True):
+        x = tf.nn.silu(x @ w + b)
+    return SILU(x)
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.5, "tensor"])
+def test_silu(beta):
+    def program(call):
+        x = tf.constant(floats(3, 4, seed=call))
+        scale = tf.constant(0.25 * call) if beta == "tensor" else beta
+        sources = [x, scale] if beta == "tensor" else [x]
+        return gradients(lambda: tf.nn.silu(x, scale) * tf.exp(x), *sources)
+
+    hold(program, 12, 6)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_silu_in_networks(persistent):
+    def program(call):
+        x = tf.constant(floats(2, 4, seed=call))
+        variables = [*W, *B, *SILU.variables]
+        return gradients(
+            lambda: tf.reduce_sum(silu_network(x) ** 2), *variables, x, persistent=persistent
+        )
+
+    hold(program, 12, 6)
+
+
+def test_second_derivatives_of_silu():
+    def program(call):
+        x = tf.constant(floats(3, 4, seed=call))
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            first = gradients(lambda: silu_network(x), x)[0]
+        return first, outer.gradient(first, [x, W[0]])
+
+    hold(program, 12, 6)
+
+
+def test_an_accumulator_around_silu():
+    def program(call):
+        x = tf.constant(floats(3, 4, seed=call))
+        forward = tf.autodiff.ForwardAccumulator(x, tf.ones_like(x))
+        with forward, tf.GradientTape() as tape:
+            tape.watch(x)
+            y = silu_network(x)
+        return y, forward.jvp(y), tape.gradient(y, x)
+
+    wanted = [program(call) for call in range(12)]
+    assert_same(replayed(program, 12)[0], wanted)
+
+
+def test_stopped_silu():
+    def program(call):
+        x = tf.constant(floats(3, 4, seed=call))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            with tape.stop_recording():
+                stopped = tf.nn.silu(x)
+            y = tf.nn.silu(x) * stopped
+        return tape.gradient(y, x)
+
+    hold(program, 12, 6)
+
+
+def test_records_of_silu_after_uninstall():
+    """A tape that has been filled while fastops was installed is used afterwards."""
+    x = tf.constant(floats(3, 4))
+    want = gradients(lambda: silu_network(x), x, W[1])
+    fastops.install()
+    for _ in range(12):
+        gradients(lambda: silu_network(x), x, W[1])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = silu_network(x)
+    fastops.uninstall()
+    assert_same(tuple(tape.gradient(y, [x, W[1]])), want)
+
+
+def test_a_replaced_function_of_silu():
+    """The gradient function of silu looks up names: later replays must see what is there."""
+
+    def program(call):
+        x = tf.constant(floats(3, 4, seed=call))
+        return gradients(lambda: tf.nn.silu(x), x)
+
+    def sigmoid(x, name=None):
+        return tf.tanh(x)
+
+    with pytest.MonkeyPatch.context() as patch:
+        fastops.install()
+        for call in range(12):
+            program(call)
+        fastops.uninstall()
+        patch.setattr(nn_impl.math_ops, "sigmoid", sigmoid)
+        want = program(1)
+        fastops.install()
+        got = program(1)
+        fastops.uninstall()
+    assert_same(got, want)
+
+
+# ---------------------------------------------------------------------------------------------
 # Walks that are not replayed
 # ---------------------------------------------------------------------------------------------
 
@@ -436,7 +547,7 @@ def never(program, calls=CALLS):
     assert times == 0
 
 
-def test_custom_gradients():
+def test_custom_gradients_of_users():
     @tf.custom_gradient
     def double(x):
         return 2.0 * x, lambda grad: 3.0 * grad

@@ -8,6 +8,7 @@ import weakref
 
 import pytest
 import tensorflow as tf
+from calls import frames
 from support import assert_same, failure, floats, optimizer_options, python
 from tensorflow.python.eager import context
 from tensorflow.python.framework import op_callbacks
@@ -418,6 +419,119 @@ def test_forward_and_backward_functions_get_plans():
         (functions,) = pair.values()
         for atomic in (functions._forward, functions._backward._inference_function):
             assert runtime_function.known(atomic).runner.plan is not None
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_later_taped_calls_run_without_tensorflow(persistent):
+    """What tapes record is TensorFlow's; its Python code runs only in the first calls."""
+    w = tf.Variable(floats(2, 4))
+    function, passed = dense(w), tf.function(lambda x, w: tf.nn.relu(x @ w))
+
+    def step():
+        with tf.GradientTape(persistent=persistent) as tape:
+            tape.watch(X)
+            loss = losses(function(X)) + losses(passed(X, w))
+        return loss, tape.gradient(loss, [X, w])
+
+    expected = step()
+    with fastops.accelerated():
+        for _ in range(8):
+            assert_same(step(), expected)
+        entered = frames(step, (), {})
+        # A tape that may be used again asks TensorFlow's function whether it is recorded.
+        assert not {"_call_flat", "_wrap_backward_function", "record_operation"} & set(entered)
+        assert_same(step(), expected)
+
+
+def test_forward_functions_with_later_outputs():
+    """Gradients of a higher order add outputs to the graph of the first forward function."""
+
+    def run():
+        function, results = tf.function(lambda x: (tf.exp(tf.sin(x)) * x, tf.size(x))), []
+        for way in (first_order, persistent, second_order, first_order, persistent, second_order):
+            results += [way(function, tf.Variable(2.0), X) for _ in range(4)]
+        return results
+
+    expected = run()
+    with fastops.accelerated():
+        assert_same(run(), expected)
+
+
+def test_taped_calls_after_uninstall():
+    w = tf.Variable(floats(2, 4))
+    function = dense(w)
+    expected = first_order(function, w, X)
+    with fastops.accelerated():
+        for _ in range(5):
+            first_order(function, w, X)
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            loss = losses(function(X))
+    assert_same((loss, tape.gradient(loss, [X, w])), expected)
+
+
+def test_watched_variables_of_taped_calls():
+    def run():
+        w, v = tf.Variable(floats(2, 4)), tf.Variable(floats(4), trainable=False)
+        function = tf.function(lambda x, v: x @ w + v)
+        results = []
+        for _ in range(6):
+            with tf.GradientTape() as tape:
+                function(X, v)
+            results.append([variable is w for variable in tape.watched_variables()])
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(v)
+                y = function(X, v)
+            results.append([tape.gradient(y, [w, v]), tape.watched_variables() == ()])
+        return results
+
+    expected = run()
+    with fastops.accelerated():
+        assert_same(run(), expected)
+
+
+def test_errors_of_taped_calls():
+    def run():
+        function = tf.function(lambda x: tf.debugging.check_numerics(tf.math.log(x), "bad") * x)
+        messages = []
+        for step in range(6):
+            x = tf.constant([1.0, 2.0 if step % 2 else -1.0])
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                try:
+                    messages.append(tape.gradient(function(x), x))
+                except tf.errors.InvalidArgumentError as error:
+                    messages.append(re.sub(r"_\d+", "", error.message.partition("\n")[0]))
+        return messages
+
+    expected = run()
+    with fastops.accelerated():
+        assert_same(run(), expected)
+
+
+def test_taped_calls_in_threads():
+    """Threads make, renew and run the plans of one function. This crashed."""
+    w = tf.Variable(floats(2, 4))
+    expected = first_order(dense(w), w, X)
+    problems = []
+
+    def work(function):
+        for _ in range(20):
+            try:
+                assert_same(first_order(function, w, X), expected)
+            except AssertionError as problem:
+                problems.append(problem)
+
+    for _ in range(6):
+        fastops.clear_cache()
+        function = dense(w)
+        with fastops.accelerated():
+            threads = [threading.Thread(target=work, args=(function,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    assert not problems
 
 
 def test_variables_of_another_shape():

@@ -51,6 +51,12 @@ def register(function):
 cdef PyObject* _gradient_of_record(TapeRecord* record, PyObject** grads, int num_grads,
                                    const vector[int64_t]& unneeded) except NULL:
     cdef Py_ssize_t i
+    maker = <object>record.attrs
+    if type(maker) is not tuple:
+        custom = maker.made([<object>record.inputs()[i] for i in range(record.num_inputs)])
+        result = custom(*_listed(grads, num_grads))
+        Py_INCREF(result)
+        return <PyObject*>result
     function, result = _registered, DECLINED
     # While calls are verified, the stand-in has another `vectorcall`, and has to be called.
     if live and isinstance(function, Replacement) and (

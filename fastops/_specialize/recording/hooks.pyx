@@ -12,6 +12,7 @@ buffer protocol of EagerTensor
 `TFE_Py_FastPathExecute`               reads of variables that are inputs of ops
 `random_seed.get_seed`                 the seeds of a random op
 `custom_gradient`                      functions with a gradient of their own
+`record.record_operation`              the tensors and the gradient function of these
 `tf_logging`, `warnings.warn`          messages
 =====================================  ============================================================
 
@@ -26,6 +27,7 @@ from fastops._dispatch cimport tell_watchers
 
 from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.eager import execute as _execute
+from tensorflow.python.eager import record as _record
 from tensorflow.python.framework import op_callbacks as _op_callbacks
 from tensorflow.python.framework import random_seed as _random_seed
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
@@ -62,6 +64,7 @@ cdef object _read = None          # the recorder's callbacks, see `hang`
 cdef object _seeded = None
 cdef object _said = None
 cdef object _customized = None
+cdef object _recorded = None
 cdef object _thread = None        # the id of the recorded thread; None while there are no hooks
 cdef object _execute_before = None
 cdef object _quick_way = None
@@ -69,9 +72,10 @@ cdef tuple _HANDLES = ("resource", "variant")
 cdef frozenset _OTHERS = frozenset([_EagerTensor, bool, int, float, str, bytes, type(None)])
 cdef dict _positions = {}         # by op name: see `_tensors_of`
 cdef object _get_seed = _random_seed.get_seed
-cdef object _get_logger = None    # these three: the functions that hooks have replaced
+cdef object _get_logger = None    # these four: the functions that hooks have replaced
 cdef object _warn = None
 cdef object _customize = None
+cdef object _record_operation = None
 
 
 cdef int _tell(tensor) except -1:
@@ -160,8 +164,16 @@ def _watched_customize(*args, **kwargs):
     return _customize(*args, **kwargs)
 
 
+def _watched_record_operation(*args, **kwargs):
+    if _recorded is not None and threading.get_ident() == _thread:
+        # The frame of the caller. Other code records functions, and values that graphs capture.
+        if sys._getframe().f_code is getattr(_customize, "__code__", None):
+            _recorded(*args, **kwargs)
+    return _record_operation(*args, **kwargs)
+
+
 cdef int _listen() except -1:
-    global _get_logger, _warn, _customize
+    global _get_logger, _warn, _customize, _record_operation
     _get_logger, _warn = _tf_logging.get_logger, warnings.warn
     _tf_logging.get_logger, warnings.warn = _watched_get_logger, _watched_warn
     _customize = _custom_gradient._eager_mode_decorator
@@ -169,6 +181,9 @@ cdef int _listen() except -1:
     watches(_watched_customize, _customize)
     watches(_watched_warn, _warn)
     _custom_gradient._eager_mode_decorator = _watched_customize
+    _record_operation = _record.record_operation
+    watches(_watched_record_operation, _record_operation)
+    _record.record_operation = _watched_record_operation
     return 0
 
 
@@ -179,6 +194,8 @@ cdef int _listen_no_more() except -1:
         warnings.warn = _warn
     if _custom_gradient._eager_mode_decorator is _watched_customize:
         _custom_gradient._eager_mode_decorator = _customize
+    if _record.record_operation is _watched_record_operation:
+        _record.record_operation = _record_operation
     return 0
 
 
@@ -186,7 +203,7 @@ watches(_numpy_internal, _method)
 watches(_watched_get_seed, _get_seed)
 
 
-def hang(ran, read, seeded, said, customized):
+def hang(ran, read, seeded, said, customized, recorded):
     """Patch the hooks into TensorFlow; they call some callables for the calls of this thread.
 
     Parameters
@@ -203,13 +220,15 @@ def hang(ran, read, seeded, said, customized):
         function, its arguments and the frame of the code that calls it.
     customized : callable
         Called when a function with a custom gradient runs.
+    recorded : callable
+        Called before such a function is recorded, with the arguments of `record.record_operation`.
 
     Returns
     -------
     bool
         False if another call is being recorded, or a user has replaced `random_seed.get_seed`.
     """
-    global _read, _seeded, _said, _customized, _thread, _execute_before, _quick_way
+    global _read, _seeded, _said, _customized, _recorded, _thread, _execute_before, _quick_way
     if _thread is not None or _random_seed.get_seed is not _get_seed:
         return False
     _thread = threading.get_ident()
@@ -223,7 +242,8 @@ def hang(ran, read, seeded, said, customized):
         _execute.execute = _watched_execute
         _pywrap_tfe.TFE_Py_FastPathExecute = _watched_quick_way
         _listen()
-        _read, _seeded, _said, _customized = read, seeded, said, customized
+        _read, _seeded, _said = read, seeded, said
+        _customized, _recorded = customized, recorded
         setattr(_EagerTensor, _METHOD, _numpy_internal)
         _buffer.bf_getbuffer = _watched_getbuffer
     except BaseException:  # a signal handler has raised
@@ -241,15 +261,16 @@ def take_down(ran):
         Whether all hooks were in place until now. Another thread may have removed one, by adding
         or removing op callbacks.
     """
-    global _read, _seeded, _said, _customized, _thread
+    global _read, _seeded, _said, _customized, _recorded, _thread
     _buffer.bf_getbuffer = _getbuffer
     setattr(_EagerTensor, _METHOD, _method)
-    _read = _seeded = _said = _customized = None
+    _read = _seeded = _said = _customized = _recorded = None
     complete = (
         _execute.execute is _watched_execute
         and _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way
         and _random_seed.get_seed is _watched_get_seed
         and _custom_gradient._eager_mode_decorator is _watched_customize
+        and _record.record_operation is _watched_record_operation
     )
     _listen_no_more()
     if _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way:
@@ -279,7 +300,7 @@ cdef int _remove(ran) except -1:
 
 def drop():
     """Remove the hooks of a thread that this process, a forked child, does not have."""
-    global _read, _seeded, _said, _customized, _thread
+    global _read, _seeded, _said, _customized, _recorded, _thread
     if _thread is None:
         return
     _buffer.bf_getbuffer = _getbuffer
@@ -288,4 +309,4 @@ def drop():
     _execute.execute = _execute_before
     _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
     _listen_no_more()
-    _read = _seeded = _said = _customized = _thread = None
+    _read = _seeded = _said = _customized = _recorded = _thread = None

@@ -15,6 +15,13 @@ class Seeded:
     op_seed: int | None
     seeds: tuple[int | None, int | None]
 
+class Customized:
+    name: str
+    outputs: list[Any]
+    inputs: list[Any]
+    backward: Any
+    stopped: bool
+
 class Recorder:
     events: list[Any]
     custom: bool

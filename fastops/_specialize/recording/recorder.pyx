@@ -72,15 +72,39 @@ cdef class Seeded:
 
 
 @cython.final
+cdef class Customized:
+    """A call with a custom gradient, as tapes record it.
+
+    Attributes
+    ----------
+    name : str
+        The name of the function.
+    outputs, inputs : list
+        What the tape records.
+    backward : function
+        The gradient function.
+    stopped : bool
+        Whether tapes were stopped.
+    """
+
+    cdef readonly str name
+    cdef readonly list outputs
+    cdef readonly list inputs
+    cdef readonly object backward
+    cdef readonly bint stopped
+
+
+@cython.final
 cdef class Recorder(Observer):
     """Records the ops and reads of this thread between `start` and `stop`.
 
     Attributes
     ----------
-    events : list of Ran, Read or Seeded
+    events : list of Ran, Read, Seeded or Customized
         In the order in which they happened.
     custom : bool
-        Whether the call, or a function around it, has a custom gradient.
+        Whether a function around the call has a custom gradient, or one inside that is not among
+        the events.
     said : bool
         Whether the call logs, or issues warnings that replays cannot repeat.
     warned : list of fastops._specialize.recording.warned.Warned
@@ -94,7 +118,8 @@ cdef class Recorder(Observer):
     """
 
     cdef readonly list events
-    cdef readonly bint custom
+    cdef bint around  # whether a function around the call has a custom gradient
+    cdef int unrecorded  # functions with custom gradients that are not among the events
     cdef readonly bint said
     cdef readonly list warned
     cdef readonly bint builds
@@ -108,13 +133,14 @@ cdef class Recorder(Observer):
     def start(self):
         """Start. False if the hooks cannot be put in place: see `hooks.hang`."""
         frame = sys._getframe(0)  # compiled functions have none
-        while frame is not None and not self.custom:
-            self.custom = frame.f_code.co_filename.endswith(_CUSTOM_GRADIENTS)
+        while frame is not None and not self.around:
+            self.around = frame.f_code.co_filename.endswith(_CUSTOM_GRADIENTS)
             frame = frame.f_back
         self.callback = self._told
         self.first_id = _uid()
         if not hooks.hang(
-            self.callback, self._read, self._seeded, self._saying, self._customizing
+            self.callback, self._read, self._seeded, self._saying, self._customizing,
+            self._customized,
         ):
             return False
         self.put_on(this_thread())
@@ -180,8 +206,22 @@ cdef class Recorder(Observer):
             else:
                 self.warned.append(note)
 
+    @property
+    def custom(self):
+        return self.around or self.unrecorded != 0
+
     def _customizing(self):
-        self.custom = True
+        self.unrecorded += 1
+
+    def _customized(self, name, outputs, inputs, backward, forward=None):
+        cdef Customized event = Customized.__new__(Customized)
+        try:
+            event.name, event.outputs, event.inputs = name, list(outputs), list(inputs)
+            event.backward, event.stopped = backward, tapes_are_stopped()
+            self.events.append(event)
+            self.unrecorded -= 1
+        except Exception:
+            self.failed = True
 
     def _seeded(self, get_seed, op_seed):
         cdef Seeded event = Seeded.__new__(Seeded)

@@ -53,9 +53,10 @@ from fastops._specialize.policy import (
     MAX_STATIC_STEPS,
     MAX_VALUE_BYTES,
 )
+from fastops._specialize.recording.closures import NotClosedError, closure_of
 from fastops._specialize.recording.known import SEEDS
 from fastops._specialize.recording.known import known as known_of
-from fastops._specialize.recording.recorder import Ran, Read
+from fastops._specialize.recording.recorder import Customized, Ran, Read
 from fastops._specialize.signatures import COMPOSITES
 
 _OF_SHAPES = {"Shape", "ShapeN", "Size", "Rank"}
@@ -152,6 +153,35 @@ class Check:
 
 
 @dataclass
+class RecordedCustom:
+    """A call with a custom gradient, as tapes record it.
+
+    Attributes
+    ----------
+    name : str
+        The name of the function.
+    closure : fastops._specialize.recording.closures.Closure
+        The gradient function.
+    kept, inputs, outputs : list of int or EagerTensor
+        The tensors of the closure, and what tapes record: numbers of values, and constants.
+    stopped : bool
+        Whether tapes must not record it.
+    """
+
+    name: str
+    closure: object
+    kept: list
+    inputs: list
+    outputs: list
+    stopped: bool
+
+    @property
+    def all(self):
+        """All tensors."""
+        return [*self.kept, *self.inputs, *self.outputs]
+
+
+@dataclass
 class RecordedStep:
     """An op to run.
 
@@ -183,6 +213,8 @@ class RecordedStep:
         other ops.
     used : list of int
         The numbers of the values that are inputs.
+    customs : list of RecordedCustom
+        The calls with a custom gradient to record after the op.
     """
 
     op_name: str
@@ -197,6 +229,13 @@ class RecordedStep:
     static: bool = True
     seed: tuple | None = None
     used: list = field(default_factory=list)
+    customs: list = field(default_factory=list)
+
+    @property
+    def needed(self):
+        """The numbers of the values that the op, and what is recorded after it, need."""
+        more = [item for custom in self.customs for item in custom.all if isinstance(item, int)]
+        return [*self.used, *more]
 
     @property
     def lasts(self):
@@ -332,13 +371,14 @@ class Recording:
         The result, with a `Number`, `Constant`, `Tagged`, `Given`, `Unread` or `Composite`
         instead of each tensor.
     custom : bool
-        Whether the call has a custom gradient. Then it is not replayed while a tape records.
+        Whether the call has a custom gradient that has no `RecordedCustom`. Then it is not replayed
+        while a tape records.
     drawn : RecordedDraws
         What the random ops have drawn.
     taped : Recording or None
         The recording to replay while a tape records, if it is different. It includes ops whose
         outputs are constants, since the tape adds up gradients in an order that depends on all ops
-        it has recorded.
+        it has recorded. It also includes custom gradients.
     """
 
     num_arguments: int
@@ -449,6 +489,8 @@ class _Maker:
                 self.ran(event, i == last)
             elif isinstance(event, Read):
                 self.read(event.tensor)
+            elif isinstance(event, Customized):
+                self.custom = not self.customized(event) or self.custom
             else:
                 self.seeded.append(event)
         if self.seeded:
@@ -461,7 +503,7 @@ class _Maker:
         recording = self.made(steps, result)
         result = self.packed(self.result, self.shapes)
         taped = self.asked(self.steps, result, self.is_recorded)
-        if len(taped) != len(steps):
+        if len(taped) != len(steps) or any(step.customs for step in taped):
             recording.taped = self.made(taped, result)
         return recording
 
@@ -555,11 +597,45 @@ class _Maker:
             self.free.update(step.outputs)
         self.steps.append(step)
 
+    def customized(self, event):
+        """Add a call with a custom gradient. False if it cannot be recorded again."""
+        try:
+            closure, kept = closure_of(event.backward)
+        except NotClosedError:
+            return False
+        tensors = [*kept, *event.inputs, *event.outputs]
+        if any(
+            type(tensor) is not EagerTensor or not is_local_tensor(tensor) for tensor in tensors
+        ):
+            return False
+        values = []
+        for tensor in tensors:
+            number = self.numbers.get(id(tensor), self.shapes.get(id(tensor)))
+            if number is None:
+                if _size(tensor) > MAX_CONSTANT_BYTES or tensor.dtype in _HANDLES:
+                    return False
+                if self.may_share(tensor):
+                    return False
+            values.append(self.kept(tensor) if number is None else number)
+        first_input, first_output = len(kept), len(kept) + len(event.inputs)
+        kept, inputs = values[:first_input], values[first_input:first_output]
+        outputs = values[first_output:]
+        if not self.steps or not all(isinstance(output, int) for output in outputs):
+            return False
+        self.steps[-1].customs.append(
+            RecordedCustom(event.name, closure, kept, inputs, outputs, event.stopped)
+        )
+        return True
+
     def check_constant(self, tensor, op_name):
         """Refuse a constant that may differ in another call, as it shares memory with a value."""
-        # Scalars may share memory by chance, since TensorFlow caches tensors of Python numbers.
-        if tensor._num_elements() > 1 and address_of(tensor) in self.addresses:
+        if self.may_share(tensor):
             raise NotReplayableError("copy_by_python", op_name)
+
+    def may_share(self, tensor):
+        """Tell whether a constant shares memory with a value."""
+        # Scalars may share memory by chance, since TensorFlow caches tensors of Python numbers.
+        return tensor._num_elements() > 1 and address_of(tensor) in self.addresses
 
     def is_watchable(self, tensor):
         """Tell whether a tape may watch a constant, so that ops on it must run."""
@@ -628,13 +704,13 @@ class _Maker:
     def untaped(self, step):
         """Return a step with constants in place of the outputs of steps that only tapes need."""
         if self.constants.keys().isdisjoint(step.used):
-            return replace(step)  # a copy, since `releases` will differ
+            return replace(step, customs=[])  # a copy, since `releases` will differ
         arguments = {
             name: self.fixed(value) if name in step.inputs else value
             for name, value in step.arguments.items()
         }
         used = [number for number in step.used if number not in self.constants]
-        return replace(step, arguments=arguments, used=used)
+        return replace(step, arguments=arguments, used=used, customs=[])
 
     # This and `one_like` are methods. A recursive function inside of a method would be part of a
     # cycle that keeps all tensors of the call alive until the next garbage collection.
@@ -646,7 +722,7 @@ class _Maker:
 
     def is_recorded(self, step):
         """Tell whether a tape may record a step."""
-        return not step.stopped and self.is_differentiable(step.used)
+        return step.customs or (not step.stopped and self.is_differentiable(step.used))
 
     def is_known_handle(self, op_name, number, handle):
         """Tell whether an op is known that accesses the resource of a handle with this number."""
@@ -812,7 +888,7 @@ class _Maker:
             # If values decide its sizes, Python may have decided by the sizes.
             if asked_for or keeps(step) or not self.is_static(step):
                 kept.append(step)
-                asked.update(step.used)
+                asked.update(step.needed)
         return kept[::-1]
 
     def release(self, steps, result):
@@ -820,7 +896,7 @@ class _Maker:
         given = self.num_arguments + len(self.variables)
         asked = set(numbers_in(result)) | set(range(given))
         for step in reversed(steps):
-            here = {*step.used, *step.outputs} - asked
+            here = {*step.needed, *step.outputs} - asked
             step.releases = sorted(here)
             asked |= here
 

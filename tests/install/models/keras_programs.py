@@ -136,7 +136,7 @@ def recording_elsewhere():
         """Note nothing."""
 
     def record():
-        if hooks.hang(ignore, *[ignore] * 4):
+        if hooks.hang(ignore, *[ignore] * 5):
             begun.set()
             done.wait()
             hooks.take_down(ignore)
