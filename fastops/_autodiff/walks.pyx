@@ -197,13 +197,14 @@ cdef Case _case_of(const WalkShape& shape):
     global _last
     cdef PyObject* stored
     cdef Case case = _last
+    cdef Cache cases = _cases  # another thread may replace it meanwhile
     cdef size_t i
     if case is not None and <size_t>PyBytes_GET_SIZE(case.known.key) == shape.size() and (
         memcmp(PyBytes_AS_STRING(case.known.key), shape.data(), shape.size()) == 0
     ):
         return case
     key = PyBytes_FromStringAndSize(shape.data(), shape.size())
-    stored = _cases.find(key)
+    stored = cases.find(key)
     if stored != NULL:
         case = <Case>stored
     else:
@@ -212,7 +213,7 @@ cdef Case _case_of(const WalkShape& shape):
         case.attrs = [<object>shape.attrs(i) for i in range(shape.num_records())]
         case.look_up([<object>shape.op_name(i) for i in range(shape.num_records())])
         case.ops, case.asked = {}, set()
-        case = _cases.put(key, case)
+        case = cases.put(key, case)
     _last = case
     return case
 

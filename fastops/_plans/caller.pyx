@@ -274,17 +274,18 @@ cdef class Caller:
     cdef object run_taped(self, const Signature& signature, const Original* call, int skipped):
         """Run a call that a tape may record."""
         cdef FunctionCase case = self.find(signature)
+        cdef Bound bound = None if case is None else case.taped  # another thread may replace it
         cdef PyObject* variable
         cdef int64_t begin
         cdef size_t i
-        if case is not None and case.taped is not None:
+        if bound is not None:
             self.tally.unseen += 1
             self.last = case
             for i in range(signature.num_leaves()):
                 variable = signature.variable(i)
                 if variable != NULL:
                     tell_watchers(<object>variable)
-            return case.call_taped(case.taped.inputs(signature), case.concrete.captured_inputs)
+            return case.call_taped(bound.inputs(signature), case.concrete.captured_inputs)
         if self.tally.unseen != 0:
             self.tell_of_calls()
         begin = now()

@@ -509,6 +509,7 @@ cdef class Replay:
         run. It holds the kernels that its replays share, whichever finds them.
         """
         cdef Replay other
+        cdef Native native, recorded
         if not variables and not taped_variables:
             return self
         other = Replay.__new__(Replay)
@@ -532,26 +533,30 @@ cdef class Replay:
             self.shared = other
         else:
             other.shared = self
-        if self.native is not None:
-            other.native = self.native.rebound(other.variables, other.handles)
-        if self.recorded is not None:
-            other.recorded = self.recorded.rebound(other.variables, other.handles)
+        # These locals are needed: another thread may replace the attributes meanwhile.
+        native, recorded = self.native, self.recorded
+        if native is not None:
+            other.native = native.rebound(other.variables, other.handles)
+        if recorded is not None:
+            other.recorded = recorded.rebound(other.variables, other.handles)
         return other
 
     cdef int share(self) except -1:
         """Let other objects use the kernels that have been found."""
         cdef Replay shared = self.shared
+        cdef Native native = self.native, recorded = self.recorded
         if shared is None:
             return 0
-        if shared.native is None and self.native is not None:
-            shared.native = self.native.rebound(shared.variables, shared.handles)
-        if shared.recorded is None and self.recorded is not None:
-            shared.recorded = self.recorded.rebound(shared.variables, shared.handles)
+        if shared.native is None and native is not None:
+            shared.native = native.rebound(shared.variables, shared.handles)
+        if shared.recorded is None and recorded is not None:
+            shared.recorded = recorded.rebound(shared.variables, shared.handles)
         return 0
 
     cdef long long native_runs(self):
         """The number of runs as kernels only."""
-        cdef long long runs = 0 if self.native is None else self.native.runs
+        cdef Native native = self.native
+        cdef long long runs = 0 if native is None else native.runs
         if self.taped is not None:
             runs += self.taped.native_runs()
         return runs if self.recorded is None else runs + self.recorded.runs

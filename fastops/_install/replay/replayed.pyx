@@ -366,7 +366,8 @@ cdef int note_undone(Replayed self, Specialization case, Decision decision) exce
 def _description(Replayed function, bytes key):
     """Describe the calls of a signature. None if the recordings have been dropped."""
     cdef PyObject* stored = function.cases.find(key)
-    return None if stored == NULL else (<Specialization>stored).describe()
+    cdef Specialization case = None if stored == NULL else <Specialization>stored
+    return None if case is None else case.describe()
 
 
 def _title_of(function):

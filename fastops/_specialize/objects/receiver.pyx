@@ -209,11 +209,13 @@ cdef class Receiver:
 
     cdef dict description(self, tuple key):
         cdef ObjectState state
+        cdef MethodCase case
         cdef PyObject* stored
         for state in self.states:
             stored = state.cases.find(key)
             if stored != NULL:
-                described = (<MethodCase>stored).describe()
+                case = <MethodCase>stored  # another thread may drop it meanwhile
+                described = case.describe()
                 for variant in described["variants"]:
                     variant["guards"]["places"] = state.watch.paths()
                 return described

@@ -129,7 +129,7 @@ cdef class ObjectState:
         return state
 
     cdef MethodCase case_of(self, const Signature& signature, tuple scopes):
-        cdef MethodCase case = self.last
+        cdef MethodCase case = self.last, unbound
         cdef PyObject* stored
         if (
             case is not None
@@ -144,7 +144,8 @@ cdef class ObjectState:
                 stored = self.shared.cases.find(key)
             if stored == NULL:
                 return None
-            case = (<MethodCase>stored).bound(&self.parts)
+            unbound = <MethodCase>stored  # another thread may drop it meanwhile
+            case = unbound.bound(&self.parts)
             if not case.holds():
                 self.shared.cases.drop(key)
                 return None
