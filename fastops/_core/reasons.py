@@ -464,7 +464,8 @@ REGISTRY = {
             "walk_records",
             "kind",
             "a walk over a tape whose records have no description",
-            "nothing: TensorFlow made some of the records, or there are too many of them",
+            "nothing: some of the records are of a traced function or of a custom gradient of a"
+            " user, TensorFlow made some, or there are too many",
         ),
         Reason(
             "walk_functions",
