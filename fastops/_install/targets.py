@@ -158,7 +158,7 @@ def _runtime_targets(traced):
     yield Target("traced", "AtomicFunction.call_flat", kind, "call_flat", traced.RuntimeCall)
     name = "tensorflow.python.eager.polymorphic_function.concrete_function.ConcreteFunction"
     kind = upstream.look_up(name)
-    yield Target("traced", "ConcreteFunction._call_flat", kind, "_call_flat", traced.FlatCall)
+    yield Target("traced", "ConcreteFunction._call_flat", kind, "_call_flat", traced.trace_call)
 
 
 def _call(name):

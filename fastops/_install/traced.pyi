@@ -12,9 +12,7 @@ class FunctionCall(Replacement):
 class RuntimeCall(Replacement):
     def __init__(self, original: Callable[..., Any]) -> None: ...
 
-@final
-class FlatCall(Replacement):
-    def __init__(self, original: Callable[..., Any]) -> None: ...
+def trace_call(original: Callable[..., Any]) -> Replacement: ...
 
 @final
 class PlainMethod(Replacement):

@@ -8,7 +8,7 @@ from cpython.ref cimport Py_INCREF
 
 from fastops._core.declined cimport DECLINED
 from fastops._cpp.python cimport PyVectorcall_NARGS
-from fastops._install.replacement cimport Replacement, call_original, enable, live
+from fastops._install.replacement cimport Replacement, call_original, enable, live, replacing
 from fastops._plans.caller cimport call_as
 from fastops._plans.runtime_function cimport call_flat
 from fastops._plans.runner cimport Original
@@ -84,25 +84,14 @@ cdef PyObject* _runtime_call(PyObject* callable, PyObject* const* args, size_t n
     return <PyObject*>result
 
 
-@cython.final
-@cython.no_gc_clear
-cdef class FlatCall(Replacement):
-    """Stand-in for the method that calls traces with flat tensors, and has tapes record the calls.
-
-    Parameters
-    ----------
-    original : callable
-        TensorFlow's method.
-    """
-
-    def __init__(self, original):
-        super().__init__(original)
-        self.vectorcall = _flat_call
+def trace_call(original):
+    """Return the stand-in for the method that calls traces, and has tapes record the calls."""
+    return replacing(original, _trace_call)
 
 
-cdef PyObject* _flat_call(PyObject* callable, PyObject* const* args, size_t nargsf,
-                          PyObject* keywords) except NULL:
-    cdef FlatCall self = <FlatCall>callable
+cdef PyObject* _trace_call(PyObject* callable, PyObject* const* args, size_t nargsf,
+                           PyObject* keywords) except NULL:
+    cdef Replacement self = <Replacement>callable
     if live and keywords == NULL and PyVectorcall_NARGS(nargsf) == 3 and taped():
         result = call_taped(<object>args[0], <object>args[1], <object>args[2])
         if result is not DECLINED:
@@ -149,7 +138,6 @@ cdef PyObject* _method_call(PyObject* callable, PyObject* const* args, size_t na
     return <PyObject*>result
 
 
-enable(FlatCall)
 enable(FunctionCall)
 enable(RuntimeCall)
 enable(PlainMethod)

@@ -35,6 +35,7 @@ from tensorflow.python.ops.gradients_util import (
 )
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _Variable
 from tensorflow.python.pywrap_tfe import (
+    TFE_Py_PackJVPs as _tangents_of,
     TFE_Py_TapeSetPossibleGradientTypes as _possible_gradient_types,
 )
 
@@ -72,7 +73,7 @@ cdef class TapedFunction:
     cdef object pack           # makes the function's result; None: it is the first tensor
     cdef object pack_gradients
     cdef int num_results
-    cdef list captures         # what the backward function captures: see `kept_of`
+    cdef list captures         # by the backward function: indexes of the outputs, and tensors
     cdef vector[int] recorded  # which outputs of the forward function are recorded
     cdef vector[bint] trainable  # for each of these
     cdef readonly int num_gradients  # that the backward function takes
@@ -209,6 +210,9 @@ cdef object call_taped(object concrete, object given, object captured):
     # This must come first: it may be what has a tape record the call. TensorFlow may do it again.
     for variable in variables:
         tell_watchers(variable)
+    indices, _ = _tangents_of(tensors)
+    if indices:  # an accumulator watches the call: TensorFlow has other functions for it
+        return DECLINED
     possible = _possible_gradient_types(tensors)
     if possible == _FIRST_ORDER:
         functions = concrete._first_order_tape_functions.get(_KEY)

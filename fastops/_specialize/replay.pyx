@@ -219,7 +219,7 @@ cdef class ReplayStep:
         for i in range(PyTuple_GET_SIZE(self.checks)):
             if not (<ValueCheck>PyTuple_GET_ITEM(self.checks, i)).holds(values):
                 return DIFFERS
-        if taped():
+        if PyTuple_GET_SIZE(self.customs) != 0 and taped():
             for i in range(PyTuple_GET_SIZE(self.customs)):
                 (<Custom>PyTuple_GET_ITEM(self.customs, i)).record(values)
         self.release(values)

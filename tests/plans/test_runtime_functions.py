@@ -457,6 +457,43 @@ def test_forward_functions_with_later_outputs():
         assert_same(run(), expected)
 
 
+def test_accumulators_around_tapes():
+    """TensorFlow has other functions for calls that an accumulator watches."""
+
+    def both(function, w):
+        with tf.autodiff.ForwardAccumulator(X, tf.ones_like(X)) as accumulator:
+            loss, gradient = first_order(function, w, X)
+        return loss, accumulator.jvp(loss), gradient, accumulator.jvp(gradient[0])
+
+    def run():
+        w = tf.Variable(floats(2, 4))
+        function, results = dense(w), []
+        for _ in range(5):
+            results += [first_order(function, w, X), both(function, w)]
+        return results
+
+    expected = run()
+    with fastops.accelerated():
+        assert_same(run(), expected)
+
+
+def test_verified_taped_calls():
+    """While calls are verified, the function changes its variable once in each call."""
+    w, count = tf.Variable(floats(2, 4)), tf.Variable(0.0)
+
+    @tf.function
+    def function(x):
+        count.assign_add(1.0)
+        return x @ w
+
+    expected = first_order(function, w, X)
+    count.assign(0.0)
+    with fastops.accelerated(verify=True):
+        for _ in range(6):
+            assert_same(first_order(function, w, X), expected)
+    assert float(count) == 6.0
+
+
 def test_taped_calls_after_uninstall():
     w = tf.Variable(floats(2, 4))
     function = dense(w)
