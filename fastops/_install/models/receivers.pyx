@@ -45,6 +45,7 @@ cdef class Receivers:
         if self.known_after != flushes:
             self.known.clear()
             self.classes.clear()
+            self.refused.clear()
             self.known_after = flushes
         stored = PyDict_GetItem(self.known, <size_t>root)
         if stored == NULL:
