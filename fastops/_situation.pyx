@@ -23,6 +23,8 @@ from fastops._tf.eager cimport recording
 cdef extern from "definitions.h":
     pass
 
+import threading
+
 from tensorflow.python.distribute.distribute_lib import (
     _DefaultDistributionStrategy as _DefaultStrategy,
 )
@@ -36,10 +38,12 @@ from fastops._core.reasons import REASONS as _reasons, text_of as _text_of
 cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the contents current
 cdef dict _run_globals = _tf_run.__dict__
 cdef dict _cancellation_globals = _tf_cancellation.__dict__
+cdef type _local = threading.local
 cdef object _saving = _tf_save_context._save_context
 cdef object _FALSE = False
 cdef str _EAGERLY = "RUN_FUNCTIONS_EAGERLY"
 cdef str _CANCELLED = "_active_context"
+cdef str _MANAGERS = "manager_stack"
 cdef str _STRATEGIES = "_distribution_strategy_stack"
 
 cdef dict _REASONS = {
@@ -78,10 +82,7 @@ cdef int missing(int required) except -1:
         return NO_PROMOTION
     if required & TRACED_RUN and PyDict_GetItem(_run_globals, _EAGERLY) != <PyObject*>_FALSE:
         return TRACED_RUN
-    if (
-        required & NO_CANCELLATION
-        and PyDict_GetItem(_cancellation_globals, _CANCELLED) != <PyObject*>None
-    ):
+    if required & NO_CANCELLATION and _is_cancellable():
         return NO_CANCELLATION
     if required & NO_EXPORT and _saving._in_save_context:
         return NO_EXPORT
@@ -97,6 +98,18 @@ cdef int missing(int required) except -1:
             if not _is_one_replica(graph):
                 return ONE_REPLICA
     return 0
+
+
+cdef bint _is_cancellable() except -1:
+    """Whether a cancellation manager is active. Since TensorFlow 2.22, each thread has its own."""
+    cdef PyObject* active = PyDict_GetItem(_cancellation_globals, _CANCELLED)
+    if active == <PyObject*>None:
+        return False
+    return (
+        active == NULL
+        or type(<object>active) is not _local
+        or bool(of_this_thread(<object>active, _MANAGERS))
+    )
 
 
 cdef int _disorder(PyObject** device_name) except -1:

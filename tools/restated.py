@@ -19,7 +19,6 @@ import ast
 import contextlib
 import difflib
 import importlib.metadata
-import itertools
 import json
 import re
 import sys
@@ -36,7 +35,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from fastops._install import restated, targets  # noqa: E402
+from fastops._install import moved, restated, targets  # noqa: E402
 
 with contextlib.suppress(ImportError):
     import tf_keras  # noqa: F401
@@ -46,7 +45,7 @@ POLICY = tomllib.loads((ROOT / "tools" / "restated.toml").read_text())
 
 PACKAGES = {
     "TensorFlow": ("tensorflow", "tensorflow-cpu", "tensorflow_cpu"),
-    "Keras": ("keras",),
+    "Keras": ("keras", "keras-nightly"),
     "tf_keras": ("tf_keras",),
 }
 PLACES = {
@@ -87,13 +86,18 @@ class Installed:
         return [int(part) for part in re.findall(r"\d+", self.versions.get(package, ""))]
 
     def module(self, name):
-        """Return a module, or `None` if it does not exist."""
+        """Return a module by its earlier or later name, or `None` if it does not exist."""
+        name = moved.earlier_name(name)
         if name not in self.modules:
-            path = self.root.joinpath(*name.split("."))
-            files = (path.with_suffix(".py"), path / "__init__.py")
-            file = next((file for file in files if file.exists()), None)
+            file = self.file(name) or self.file(moved.MOVED.get(name, name))
             self.modules[name] = file and Module(self, name, file.read_bytes())
         return self.modules[name]
+
+    def file(self, name):
+        """Return the file of a module, or `None` if it does not exist."""
+        path = self.root.joinpath(*name.split("."))
+        files = (path.with_suffix(".py"), path / "__init__.py")
+        return next((file for file in files if file.exists()), None)
 
 
 class Module:
@@ -213,11 +217,14 @@ def called(name, running):
 
 
 def find(name, running):
-    """Return the module and the definition of an original, by name."""
+    """Return the module and the definition of an original, by name.
+
+    The running version need not have a definition for which tools/restated.toml has digests.
+    """
     module, _, definition = name.partition(":")
     for installed in running:
         source = installed.module(module)
-        if source is not None and definition in source.definitions:
+        if source is not None and (definition in source.definitions or equivalent(name)):
             return source, definition
     raise SystemExit(f"there is no {name}")
 
@@ -253,7 +260,10 @@ def tables(running, others):
         used.setdefault(module, []).append(definition)
     for module, names in used.items():
         own = restated.digests(module.source, names)
-        digests[module.name] = {name: [own[name], *as_good(module, name)] for name in names}
+        digests[module.name] = {
+            name: list(dict.fromkeys([own[name], *equivalent(f"{module.name}:{name}")]))
+            for name in names
+        }
     for name, accepted in digests.items():
         files[name] = {
             restated.fingerprint(module.source): restated.others(module.source, accepted)
@@ -261,6 +271,7 @@ def tables(running, others):
             if (module := installed.module(name))
         }
     table = {"digests": digests, "rests_on": rests_on, "files": files, "pieces": by_layer}
+    table["variants"] = variants((*running, *others))
     left_out = {
         package: {
             installed.versions[package]: missing(package, installed, table)
@@ -274,12 +285,29 @@ def tables(running, others):
     return table | {"left_out": left_out, "running": versions(running)}
 
 
-def as_good(module, definition):
-    """Return the digests of other code that is equivalent."""
-    name = f"{module.name}:{definition}"
-    return itertools.chain(
-        *(entry["digests"] for entry in POLICY["as_good"] if entry["name"] == name)
-    )
+def equivalent(name):
+    """Return the digests of other code of a definition that is equivalent, or a variant."""
+    entries = [entry for entry in POLICY["as_good"] if entry["name"] == name]
+    return [digest for entry in entries for digest in entry["digests"]]
+
+
+def variants(folders):
+    """Return the variants of definitions: by module, by name and digest, and by file and name."""
+    found = {}
+    for entry in POLICY["as_good"]:
+        if "variant" in entry:
+            module, _, definition = entry["name"].partition(":")
+            known = found.setdefault(module, {"digests": {}, "files": {}})["digests"]
+            known.setdefault(definition, {}).update(
+                dict.fromkeys(entry["digests"], entry["variant"])
+            )
+    for name, known in found.items():
+        known["files"] = {
+            restated.fingerprint(module.source): restated.variants(module.source, known["digests"])
+            for installed in folders
+            if (module := installed.module(name))
+        }
+    return found
 
 
 def versions(running):

@@ -35,7 +35,10 @@ cdef CallSite _CAST = CallSite("Cast", "x DstT")
 cdef CallSite _DIV_NO_NAN = CallSite("DivNoNan", "x y")
 cdef CallSite _EXP = CallSite("Exp", "x")
 cdef CallSite _GREATER_EQUAL = CallSite("GreaterEqual", "x y")
+cdef CallSite _IS_NAN = CallSite("IsNan", "x")
+cdef CallSite _LESS = CallSite("Less", "x y")
 cdef CallSite _LESS_EQUAL = CallSite("LessEqual", "x y")
+cdef CallSite _MINIMUM = CallSite("Minimum", "x y")
 cdef CallSite _MUL = CallSite("Mul", "x y")
 cdef CallSite _NEG = CallSite("Neg", "x")
 cdef CallSite _POW = CallSite("Pow", "x y")
@@ -56,10 +59,13 @@ cdef CallSite _LEAKY_RELU_GRAD = CallSite("LeakyReluGrad", "gradients features a
 cdef CallSite _RELU_GRAD = CallSite("ReluGrad", "gradients features")
 cdef CallSite _RELU6_GRAD = CallSite("Relu6Grad", "gradients features")
 cdef CallSite _SELU_GRAD = CallSite("SeluGrad", "gradients outputs")
+cdef CallSite _SOFTPLUS_GRAD = CallSite("SoftplusGrad", "gradients features")
 
 cdef tuple _NO_GRADIENT = (None,)
 cdef double _TWO_OVER_ROOT_PI = 2 / np.sqrt(np.pi)
 cdef double _MINUS_TWO_OVER_ROOT_PI = -_TWO_OVER_ROOT_PI
+cdef double _SELU_SCALE = 1.0507009873554805
+cdef double _SELU_SCALE_ALPHA = 1.7580993408473768
 
 
 # Passing gradients on
@@ -273,8 +279,26 @@ cdef object _elu(BackwardOp* op):
     return _ELU_GRAD.run((grad_of(op), output_of(op, 0)))
 
 
+cdef object _elu_by_input(BackwardOp* op):
+    factor = _EXP.run((_MINIMUM.run((input_of(op, 0), 0.0)),))
+    return _MUL.run((grad_of(op), factor))
+
+
 cdef object _selu(BackwardOp* op):
     return _SELU_GRAD.run((grad_of(op), output_of(op, 0)))
+
+
+cdef object _selu_by_input(BackwardOp* op):
+    x = input_of(op, 0)
+    scale = constant(_SELU_SCALE, dtype_of(tensor_of(x)))
+    scale_alpha = constant(_SELU_SCALE_ALPHA, dtype_of(tensor_of(x)))
+    if scale is None or scale_alpha is None:
+        return DECLINED
+    below = _LESS.run((x, 0.0))
+    factor = _MUL.run((scale_alpha, _EXP.run((_MINIMUM.run((x, 0.0)),))))
+    factor = _SELECT.run((below, factor, scale))
+    factor = _SELECT.run((_IS_NAN.run((x,)), x, factor))
+    return _MUL.run((grad_of(op), factor))
 
 
 cdef object _leaky_relu(BackwardOp* op):
@@ -285,6 +309,10 @@ cdef object _leaky_relu(BackwardOp* op):
 
 cdef object _softplus(BackwardOp* op):
     return _MUL.run((grad_of(op), _SIGMOID.run((input_of(op, 0),))))
+
+
+cdef object _softplus_by_op(BackwardOp* op):
+    return _SOFTPLUS_GRAD.run((grad_of(op), input_of(op, 0)))
 
 
 cdef object _bell(BackwardOp* op, double factor):
@@ -320,7 +348,7 @@ register("Add AddV2", "math_grad._AddGrad", _add)
 register("AddN", "math_grad._AddNGrad", _add_n)
 register("Cast", "math_grad._CastGrad", _cast)
 register("DivNoNan", "math_grad._DivNoNanGrad", _div_no_nan)
-register("Elu", "nn_grad._EluGrad", _elu)
+register("Elu", "nn_grad._EluGrad", _elu, False, _elu_by_input)
 register("Erf", "math_grad._ErfGrad", _erf)
 register("Erfc", "math_grad._ErfcGrad", _erfc)
 register("Exp", "math_grad._ExpGrad", _exp)
@@ -340,9 +368,9 @@ register("Relu", "nn_grad._ReluGrad", _relu)
 register("Relu6", "nn_grad._Relu6Grad", _relu6)
 register("Rsqrt", "math_grad._RsqrtGrad", _rsqrt)
 register("SelectV2", "math_grad._SelectGradV2", _select)
-register("Selu", "nn_grad._SeluGrad", _selu)
+register("Selu", "nn_grad._SeluGrad", _selu, False, _selu_by_input)
 register("Sigmoid", "math_grad._SigmoidGrad", _sigmoid)
-register("Softplus", "nn_grad._SoftplusGrad", _softplus)
+register("Softplus", "nn_grad._SoftplusGrad", _softplus, False, _softplus_by_op)
 register("Sqrt", "math_grad._SqrtGrad", _sqrt)
 register("Square", "math_grad._SquareGrad", _square)
 register("SquaredDifference", "math_grad._SquaredDifferenceGrad", _squared_difference)

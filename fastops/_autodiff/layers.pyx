@@ -22,6 +22,7 @@ from fastops._core.declined cimport DECLINED
 from fastops._core.tensors cimport dtype_of, rank_of
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.policy cimport MAX_EQUATIONS
+from fastops._tf.protos cimport DT_DOUBLE
 from fastops._tf.tensor cimport Tensor
 
 from tensorflow.python.framework import dtypes as _dtypes
@@ -73,6 +74,15 @@ cdef object _log_softmax(BackwardOp* op):
     grad = grad_of(op)
     softmax = _EXP.run((output_of(op, 0),))
     return _SUB.run((grad, _MUL.run((_SUM.run((grad, -1, True)), softmax))))
+
+
+cdef object _softmax_but_doubles(BackwardOp* op):
+    # For doubles, TensorFlow corrects the largest component.
+    return DECLINED if dtype_of(tensor_of(output_of(op, 0))) == DT_DOUBLE else _softmax(op)
+
+
+cdef object _log_softmax_but_doubles(BackwardOp* op):
+    return DECLINED if dtype_of(tensor_of(output_of(op, 0))) == DT_DOUBLE else _log_softmax(op)
 
 
 cdef object _cross_entropy(BackwardOp* op):
@@ -224,10 +234,10 @@ register("BatchMatMulV2", "math_grad._BatchMatMulV2", _batch_matmul)
 register("BiasAdd", "nn_grad._BiasAddGrad", _bias_add)
 register("Conv2D", "nn_grad._Conv2DGrad", _conv2d)
 register("Einsum", "linalg_grad._EinsumGrad", _einsum)
-register("LogSoftmax", "nn_grad._LogSoftmaxGrad", _log_softmax)
+register("LogSoftmax", "nn_grad._LogSoftmaxGrad", _log_softmax, False, _log_softmax_but_doubles)
 register("MatMul", "math_grad._MatMulGrad", _matmul)
 register("MaxPool", "nn_grad._MaxPoolGrad", _max_pool)
-register("Softmax", "nn_grad._SoftmaxGrad", _softmax)
+register("Softmax", "nn_grad._SoftmaxGrad", _softmax, False, _softmax_but_doubles)
 register(
     "SoftmaxCrossEntropyWithLogits", "nn_grad._SoftmaxCrossEntropyWithLogitsGrad", _cross_entropy
 )

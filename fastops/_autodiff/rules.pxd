@@ -14,6 +14,8 @@ ctypedef object (*rule_t)(BackwardOp*)
 @cython.final
 cdef class Rule:
     cdef rule_t function
+    cdef rule_t first                # for the code that the rule was written for
+    cdef rule_t later                # for the variant in later versions of TensorFlow, or NULL
     cdef readonly str stands_for
     cdef dict entry                  # entry in TensorFlow's registry; None if it is not as expected
     cdef readonly object registered  # the gradient function in this entry
@@ -24,7 +26,8 @@ cdef class Rule:
     cdef readonly long long left
 
 
-cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=*) except -1
+cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=*,
+                  rule_t later=*) except -1
 # Returns the gradients of a record. The parameters are those of `GradientOfRecord`.
 cdef object gradients_of_record(TapeRecord* record, PyObject** grads, int num_grads,
                                 const vector[int64_t]& unneeded)

@@ -67,12 +67,14 @@ RULES = _rules
 """The rules, by names of ops."""
 
 
-cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=False) except -1:
-    """Add a rule for some ops to the table."""
+cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=False,
+                  rule_t later=NULL) except -1:
+    """Add a rule for some ops to the table. `later` is for the variant of later versions."""
     cdef Rule rule
     for op_name in op_names.split():
         rule = Rule.__new__(Rule)
-        rule.function = function
+        rule.function = rule.first = function
+        rule.later = later
         rule.stands_for = f"tensorflow.python.ops.{stands_for}"
         rule.any_grad = any_grad
         entry = _registrations.get(op_name)
@@ -84,19 +86,23 @@ cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=F
     return 0
 
 
-def choose(objection, guard):
+def choose(objection, is_later, guard):
     """Enable the rules that mirror TensorFlow's current functions.
 
     Parameters
     ----------
     objection : callable
         Given the name of an op and the function, returns why the rule must not run, or None.
+    is_later : callable
+        Given the function, tells whether its code is the variant of later versions.
     guard : callable
         Given the function, returns the guard of the rule that mirrors it.
     """
     cdef Rule rule
     for op_name, rule in _rules.items():
         rule.restated = objection(op_name, rule.registered) is None
+        if rule.later != NULL:
+            rule.function = rule.later if is_later(rule.registered) else rule.first
         if rule.restated and rule.guard is None:
             rule.guard = guard(rule.registered)
 

@@ -8,6 +8,11 @@ from fastops._backend.catalogue import alias, thicker
 from fastops._backend.devices import runs_channels_first
 from fastops._backend.random import uniform
 from fastops._backend.state import floatx, layout_of
+from fastops._install.dtypes import parse
+
+# Since TensorFlow 2.22, the moments have another formula, and `tf.tanh` of doubles has another
+# gradient.
+_HAS_LATER_FORMULAS = tuple(map(int, tf.version.VERSION.split(".")[:2])) >= (2, 22)
 
 # Activations -------------------------------------------------------------------------------------
 
@@ -263,7 +268,13 @@ def hard_sigmoid(x):
     return below.clip_by_value(x, 0.0, 1.0)
 
 
-@alias("Tanh", "x", tensorflow="tf.tanh", keras="keras.ops.tanh")
+@alias(
+    *("Tanh", "x"),
+    tensorflow="tf.tanh",
+    keras="keras.ops.tanh",
+    tensors=("x",) if _HAS_LATER_FORMULAS else (),
+    dtypes=parse("bfloat16 float16 float32") if _HAS_LATER_FORMULAS else (),
+)
 def tanh(x):
     """Hyperbolic tangent, of each element.
 
@@ -627,7 +638,7 @@ def _fused_batch(x, gamma, beta, epsilon, data_format):
 
 def _moments(x, axes):
     """Compute the same as `tf.nn.moments`."""
-    if not facts.is_plain(x) or facts.base_dtype(x) is tf.float16:
+    if not facts.is_plain(x) or facts.base_dtype(x) is tf.float16 or _HAS_LATER_FORMULAS:
         return tf.nn.moments(x, axes)
     mean = below.reduce_mean(x, axes, True)
     # Like TensorFlow, stop the gradient of the mean, which would be zero.

@@ -50,9 +50,9 @@ class Session(tf.compat.v1.Session):
     >>> from fastops import graph
     >>> with graph.Graph().as_default() as g:
     ...     x = tf.compat.v1.placeholder(tf.float32, [None], name="x")
-    ...     y = tf.multiply(x, 2.0, name="y")
+    ...     y = tf.multiply(x, 2.0, name="double")
     >>> with graph.Session(g) as session:
-    ...     [session.run({"twice": "y:0"}, {x: [1.0, value]}) for value in (2.0, 3.0)]
+    ...     [session.run({"twice": "double:0"}, {x: [1.0, value]}) for value in (2.0, 3.0)]
     [{'twice': array([2., 4.], dtype=float32)}, {'twice': array([2., 6.], dtype=float32)}]
     """
 

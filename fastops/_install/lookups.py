@@ -18,6 +18,7 @@ from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops._install import restated
+from fastops._install.moved import running_name
 from fastops._install.reads import MISSING, Binding, name_in, reads_of
 from fastops._install.replacement import Replacement, guard_of, put_guard
 from fastops._specialize.guards.names import Guard, upstream
@@ -174,6 +175,7 @@ class Lookups:
         self._pieces.add(piece)
         for part in parts:
             module, _, definition = part.partition(":")
+            module = running_name(module)
             if module not in sys.modules:
                 continue
             value, holder = sys.modules[module], None

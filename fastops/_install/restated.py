@@ -15,9 +15,13 @@ from pathlib import Path
 from types import FunctionType
 
 from fastops._core.reasons import text_of
+from fastops._install.moved import earlier_name, running_name
 
 TABLE = Path(__file__).with_name("originals.json")
 """Written by tools/restated.py, which documents the format."""
+
+MISSING = "none"
+"""The digest of a definition that does not exist."""
 
 _PACKAGES = frozenset({"contextlib", "inspect", "keras", "tensorflow", "tf_keras"})
 
@@ -73,7 +77,7 @@ def name_of(original):
             return None
         inner = getattr(function, "__wrapped__", None)
         if inner is None:
-            return f"{module}:{function.__qualname__.partition('.<locals>')[0]}"
+            return f"{earlier_name(module)}:{function.__qualname__.partition('.<locals>')[0]}"
         function = inner
     return None
 
@@ -97,22 +101,69 @@ def changed(name):
 
 
 @cache
+def variant(name):
+    """Return the variant that the code of a definition is, for a stand-in with several variants.
+
+    Parameters
+    ----------
+    name : str
+        The module and the name of the definition, as in ``"package.module:Class.method"``.
+
+    Returns
+    -------
+    str or None
+        The name of the variant in tools/restated.toml; `None` if the code is that of the first one,
+        or is unknown, so that the piece is left out.
+    """
+    module, _, definition = name.partition(":")
+    known = table()["variants"].get(module)
+    if known is None:
+        return None
+    try:
+        source = _source(module)
+        by_name = known["files"].get(fingerprint(source))
+        if by_name is None:
+            by_name = variants(source, known["digests"])
+        return by_name.get(definition)
+    except _UNREADABLE:
+        return None
+
+
+@cache
 def _others(module):
     """Return the originals in a module whose code has changed; `None` if it has no source."""
     try:
-        source = Path(find_spec(module).origin).read_bytes()
+        source = _source(module)
         known = table()["files"][module].get(fingerprint(source))
         return others(source, table()["digests"][module]) if known is None else known
-    except (ImportError, AttributeError, TypeError, OSError):  # there is no source file
+    except _UNREADABLE:
         return None
-    except (SyntaxError, ValueError, RecursionError):  # the file cannot be parsed
-        return None
+
+
+_UNREADABLE = (
+    *(ImportError, AttributeError, TypeError, OSError),  # there is no source file
+    *(SyntaxError, ValueError, RecursionError),  # the file cannot be parsed
+)
+
+
+def _source(module):
+    """Return the source of a module, which may have another name in the running version."""
+    return Path(find_spec(running_name(module)).origin).read_bytes()
 
 
 def others(source, accepted):
     """Return the names of definitions in source code whose digests are not accepted."""
     actual = digests(source, accepted)
-    return [name for name in accepted if actual.get(name) not in accepted[name]]
+    return [name for name in accepted if actual[name] not in accepted[name]]
+
+
+def variants(source, known):
+    """Return the variants of definitions in source code, by name.
+
+    `known` has by name the variants by digest.
+    """
+    actual = digests(source, known)
+    return {name: known[name][actual[name]] for name in known if actual[name] in known[name]}
 
 
 def fingerprint(content):
@@ -133,10 +184,10 @@ def digests(source, names):
     Returns
     -------
     dict of str to str
-        By name, the digest of each definition that exists. Digests are the same in all versions of
-        Python.
+        By name, the digest of each definition, or `MISSING`. Digests are the same in all versions
+        of Python.
     """
-    by_name = {}
+    by_name = dict.fromkeys(names, MISSING)
     for name, nodes in definitions(ast.parse(source)).items():
         if name in names:
             by_name[name] = fingerprint(" ".join(_code(nodes)).encode())

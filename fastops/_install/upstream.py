@@ -23,6 +23,7 @@ from types import (
 )
 
 from fastops._core.reasons import RefusedError, text_of
+from fastops._install.moved import running_name
 from fastops._specialize.guards.names import original_of
 
 TABLE = Path(__file__).with_name("upstream.json")
@@ -95,7 +96,7 @@ def look_up(name):
     MissingNameError
         If a part of the name is missing or cannot be read. The message tells which.
     """
-    path = name.split(".")
+    path = running_name(name).split(".")
     for n in range(len(path), 0, -1):
         holder = ".".join(path[:n])
         if holder in sys.modules:

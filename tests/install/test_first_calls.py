@@ -227,11 +227,12 @@ def test_first_calls_are_direct_while_a_call_is_recorded():
     def three():
         return [tf.nn.moments(IMAGE, [0, 1, 2]) for _ in range(3)]
 
-    got, (direct, reasons) = counted(three, "SquaredDifference")
+    got, (direct, reasons) = counted(three, "Mean")
     for one, other in zip(got, three(), strict=True):
         assert_same(one[0], other[0])
         assert_same(one[1], other[1])
-    assert (direct, reasons) == (3, {})
+    assert direct in (6, 9)  # 9 since TensorFlow 2.22
+    assert reasons == {}
 
 
 def test_calls_recorded_without_a_tape_keep_stopped_gradients():

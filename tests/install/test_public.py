@@ -6,6 +6,7 @@ code, and calls that may have any outcome, as long as it is the same as without 
 
 import itertools
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -1390,3 +1391,53 @@ def test_functions_of_another_signature_are_left_alone(monkeypatch):
     monkeypatch.setattr(tf, "matmul", matmul)
     with fastops.accelerated():
         assert tf.matmul is matmul
+
+
+# Arguments that TensorFlow refuses since 2.22, or earlier
+# ----------------------------------------------------------------------
+
+MATRIX = make("float32", 2, 3)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tf.reshape(MATRIX, 6),
+        lambda: tf.reshape(MATRIX, np.int64(6)),
+        lambda: tf.reshape(MATRIX, np.array(6)),
+        lambda: tf.reshape(MATRIX, tf.constant(6)),
+        lambda: tf.reshape(MATRIX, tf.constant([6])),
+        lambda: tf.reshape(MATRIX, tf.TensorShape([3, 2])),
+        lambda: tf.reshape(MATRIX, np.array([3, -1])),
+        lambda: tf.squeeze(MATRIX[None], tf.constant(0)),
+        lambda: tf.squeeze(MATRIX[None], [tf.constant(0)]),
+        lambda: tf.squeeze(MATRIX[None], (np.int32(0),)),
+        lambda: tf.squeeze(MATRIX[None], [True]),
+        lambda: tf.matmul(MATRIX, MATRIX[0]),
+        lambda: tf.matmul(MATRIX[0], MATRIX),
+        lambda: MATRIX @ MATRIX[0],
+        lambda: tf.reduce_sum(MATRIX, keepdims=1),
+        lambda: tf.reduce_max(MATRIX, 0, np.True_),
+        lambda: tf.reduce_any(MATRIX > 0, keepdims="yes"),
+        lambda: tf.pow(MATRIX, np.float64(2)),
+        lambda: tf.pow(2, tf.constant([1, 2], tf.int64)),
+        lambda: tf.multiply(2.5, tf.constant([1, 2])),
+        lambda: tf.multiply(np.array([1, 2]), tf.constant([1.0, 2.0])),
+        lambda: tf.stack(MATRIX),
+        lambda: tf.stack(MATRIX, axis=1),
+        lambda: tf.round(tf.constant([1.5 + 2.5j])),
+        lambda: tf.sign(tf.constant([3.0 + 4.0j])),
+        lambda: tf.range(tf.constant(3, tf.int8)),
+    ],
+)
+def test_arguments_at_the_edge_of_what_is_accepted(call):
+    want = _outcome(call)
+    with fastops.accelerated():
+        for _ in range(4):
+            assert not difference(_outcome(call), want)
+
+
+def _outcome(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return outcome(call, (), {})

@@ -16,6 +16,7 @@ from tensorflow.python.ops import gen_math_ops, math_ops, resource_variable_ops
 
 import fastops
 from fastops._install import lookups, restated
+from fastops._install.moved import running_name
 from fastops._install.replacement import Replacement, guard_of
 from fastops._install.target import resolve
 
@@ -104,6 +105,10 @@ def test_each_replaced_function_is_called(stock, name):
 # Functions that users replace
 # ---------------------------------------------------------------------------------------------
 
+BACKEND_CORE, BACKEND_NUMPY = (
+    sys.modules[running_name(f"keras.src.backend.tensorflow.{name}")] for name in ("core", "numpy")
+)
+
 PLACES = {
     "tf.matmul": (tf, "matmul", "keras.ops.matmul"),
     "tf.cast": (tf, "cast", "keras.ops.cast"),
@@ -117,17 +122,17 @@ PLACES = {
     "gen_math_ops.add_v2": (gen_math_ops, "add_v2", "a + b"),
     "ops.convert_to_tensor": (ops, "convert_to_tensor", "tf.matmul of an array"),
     "math_ops.multiply": (math_ops, "multiply", "a * 2.0"),
-    "keras.src.backend.numpy.add": (keras.src.backend.numpy, "add", "keras.ops.add"),
+    "keras.src.backend.numpy.add": (BACKEND_NUMPY, "add", "keras.ops.add"),
     "keras.src.backend.tensorflow.numpy.convert_to_tensor": (
-        *(sys.modules["keras.src.backend.tensorflow.numpy"], "convert_to_tensor"),
+        *(BACKEND_NUMPY, "convert_to_tensor"),
         "keras.ops.add",
     ),
-    "keras.src.backend.standardize_dtype": (
-        *(keras.src.backend, "standardize_dtype", "keras.ops.cast"),
+    "keras.src.backend.tensorflow.core.standardize_dtype": (
+        *(BACKEND_CORE, "standardize_dtype", "keras.ops.cast"),
     ),
     "keras.src.backend.config.floatx": (keras.src.backend.config, "floatx", "keras.Variable"),
     "dense": (tf, "matmul", "dense"),
-    "dense, of Keras": (keras.src.backend.numpy, "matmul", "dense"),
+    "dense, of Keras": (BACKEND_NUMPY, "matmul", "dense"),
     "model": (tf, "matmul", "model"),
     "step": (gen_math_ops, "mul", "step"),
     "assign": (

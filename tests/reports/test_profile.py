@@ -94,7 +94,7 @@ def test_the_nearest_key_is_the_one_with_the_fewest_differences():
     assert detours(report, "Cumsum") == ["1 first_call (exclusive: False (default) -> True)"]
 
 
-@pytest.mark.parametrize("call", [lambda: X + X, lambda: tf.math.tanh(X), lambda: tf.add(X, X)])
+@pytest.mark.parametrize("call", [lambda: X + X, lambda: tf.math.sinh(X), lambda: tf.add(X, X)])
 def test_a_call_through_several_stand_ins_counts_once(call):
     fastops.install()
     first, second = (fastops.explain(call) for _ in range(2))

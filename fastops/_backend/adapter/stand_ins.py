@@ -28,6 +28,7 @@ from fastops._install import restated
 from fastops._install.handlers import handlers
 from fastops._install.keras.functions import FUNCTIONS
 from fastops._install.keras.targets import source
+from fastops._install.moved import running_name
 from fastops._install.public.targets import of_functions
 from fastops._install.replacement import standing_alone
 from fastops._install.replay.replayed import Replayed
@@ -82,7 +83,7 @@ def _instead():
 
 
 def _module(name):
-    return importlib.import_module(f"{BACKEND}.{name}".rstrip("."))
+    return importlib.import_module(running_name(f"{BACKEND}.{name}".rstrip(".")))
 
 
 def _original(function):

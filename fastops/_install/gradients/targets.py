@@ -26,9 +26,14 @@ def _objection(op_name, registered):
     )
 
 
+def _is_later(registered):
+    """Tell whether a gradient function has the code of later versions of TensorFlow."""
+    return restated.variant(restated.name_of(registered)) == "later"
+
+
 def targets():
     """Enable the rules that may run and the replays of walks, and yield the target."""
-    rules.choose(_objection, lookups.of_function)
+    rules.choose(_objection, _is_later, lookups.of_function)
     walks.configure(generated, lookups.of_codes)
     yield Target(
         "gradients",

@@ -37,6 +37,7 @@ from fastops._tf.tensor cimport Tensor
 
 from tensorflow.python.framework import dtypes as _dtypes
 
+from fastops._install import restated as _restated
 from fastops._install.lookups import of_class as _of_class
 
 
@@ -44,6 +45,7 @@ from fastops._install.lookups import of_class as _of_class
 cdef PyTypeObject* _variable_type = NULL
 cdef dict _global_state = None
 cdef Guard _of_variables = None  # guards the methods of Keras's variables
+cdef bint _squeezes_biases = True  # whether a bias may have more sizes, which are one
 
 cdef tuple _SCOPES = ("stateless_scope", "autocast_scope")
 cdef object _DType = _dtypes.DType
@@ -68,12 +70,13 @@ def attach(keras):
     keras : module
         ``keras.src``.
     """
-    global _variable_type, _global_state, _of_variables
+    global _variable_type, _global_state, _of_variables, _squeezes_biases
     _variable_type = <PyTypeObject*>keras.backend.Variable
     keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # raises if Keras does not have it
     _global_state = keras.backend.common.global_state.__dict__
     _of_variables = _of_class(keras.backend.Variable, "value", "_maybe_autocast", "__tf_tensor__")
     set_holder(keras.backend.Variable, _held)
+    _squeezes_biases = _restated.variant("keras.src.backend.tensorflow.numpy:add") is None
 
 
 cdef bint _has_another() except -1:
@@ -128,6 +131,8 @@ cdef int _keras_add(Lowering self, Draft* draft) except -1:
     cdef long long size
     if outcome == NOT_LOWERED or is_number(draft.values[1]):
         return outcome
+    if not _squeezes_biases:
+        return outcome if is_number(draft.values[0]) else _add_by_ranks(self, draft)
     # If x2 can be a bias, Keras adds it by BiasAdd.
     size = _bias_size(draft.values[1])
     if size < 0:
@@ -151,17 +156,47 @@ cdef int _keras_add(Lowering self, Draft* draft) except -1:
     return outcome
 
 
+cdef int _add_by_ranks(Lowering self, Draft* draft) except -1:
+    """Choose the site as Keras does since version 3.16.
+
+    BiasAdd adds a vector to the last axis of the first operand, or a tensor of the rank of the
+    first operand that has one size other than one.
+    """
+    cdef tuple x = _sizes_of(draft.values[0]), bias = _sizes_of(draft.values[1])
+    cdef int rank, plain = draft.site
+    if x is None or bias is None or None in x or None in bias:
+        return NOT_LOWERED
+    rank = len(x)
+    if rank > 1 and len(bias) == 1:
+        draft.site = 1 if bias[0] == x[rank - 1] else plain
+        return CHOSEN
+    if rank < 3 or rank != len(bias) or rank - bias.count(1) > 1:
+        return CHOSEN
+    if bias[rank - 1] == 1 or bias[rank - 1] != x[rank - 1]:
+        return NOT_LOWERED  # the bias is along another axis, or of one element
+    if not IsEagerTensor(draft.values[1]) or not may_run(self):
+        return NOT_LOWERED
+    draft.site = 1
+    draft.values[1] = keep(
+        draft, op_at(self, 2)(input=<object>draft.values[1], axis=list(range(rank - 1)))
+    )
+    return CHOSEN
+
+
+cdef tuple _sizes_of(PyObject* tensor):
+    """Return the sizes of a tensor or variable; None if they are not known on the host."""
+    cdef const Tensor* value
+    cdef int i
+    if not IsEagerTensor(tensor):
+        return (<object>tensor)._shape._dims
+    value = host_tensor(tensor)
+    return None if value == NULL else tuple([size_of(value, i) for i in range(rank_of(value))])
+
+
 cdef long long _bias_size(PyObject* tensor) except -2:
     """Return the only size that is greater than one; -1 if there is not exactly one."""
-    cdef const Tensor* value
     cdef long long largest = -1
-    cdef int i
-    if IsEagerTensor(tensor):
-        value = host_tensor(tensor)
-        sizes = () if value == NULL else tuple([size_of(value, i) for i in range(rank_of(value))])
-    else:
-        sizes = (<object>tensor)._shape._dims
-    for size in sizes:
+    for size in _sizes_of(tensor) or ():
         if size is None or size > 1:
             if largest >= 0 or size is None:
                 return -1

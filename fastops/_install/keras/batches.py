@@ -23,6 +23,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_array_ops, gen_dataset_ops, gen_random_ops
 from tensorflow.python.util._pywrap_determinism import is_enabled
 
+from fastops._install import restated
 from fastops._install.lazy import LazyIterator, named_like
 from fastops._plans.packing import nested
 from fastops._situation import is_plain
@@ -44,11 +45,14 @@ _DTYPES = _FLOATS | {
 _adapter_type = None
 _sliceable = None
 _floatx = None
+_draws_by_epoch = False
 _kinds = LearnedByKind("ArrayDataAdapter.get_tf_dataset", MAX_BATCH_KINDS)
 """By structure, dtypes, shapes and sizes of the arrays: the `_Kind` of the elements."""
 
 _orders = LearnedByKind("Dataset.shuffle", MAX_ORDERS_BYTES, size_of=lambda order: 8 * len(order))
 """By seed and number of rows: the order that Keras's dataset drew. With a seed, each epoch has it.
+
+Since Keras 3.16, the seed is the number of the epoch in which the dataset was made.
 """
 
 
@@ -60,10 +64,11 @@ def attach(keras):
     keras : module
         ``keras.src``.
     """
-    global _adapter_type, _sliceable, _floatx
+    global _adapter_type, _sliceable, _floatx, _draws_by_epoch
     _adapter_type = keras.trainers.data_adapters.array_data_adapter.ArrayDataAdapter
     _sliceable = keras.trainers.data_adapters.array_slicing.convert_to_sliceable
     _floatx = keras.backend.floatx
+    _draws_by_epoch = restated.variant(_PIECE) == "seed of epoch"
 
 
 class _Kind:
@@ -87,7 +92,7 @@ def get_tf_dataset(original, adapter):
     """Return the dataset of an `ArrayDataAdapter`: a `Batches`, or Keras's own dataset."""
     arrays = []
     batch_size, num_rows, shuffle = adapter._batch_size, adapter._num_samples, adapter._shuffle
-    seed = context.global_seed()
+    seed = adapter._epoch if _draws_by_epoch else context.global_seed()
     if (
         type(adapter) is not _adapter_type
         or type(batch_size) is not int
@@ -95,6 +100,7 @@ def get_tf_dataset(original, adapter):
         or not num_rows
         or type(shuffle) is not bool
         or not (seed is None or type(seed) is int)
+        or getattr(adapter, "_num_data_shards", 1) != 1
         or debug_mode.DEBUG_MODE
         or is_enabled()
         or context.context().get_server_def() is not None
@@ -224,7 +230,8 @@ class Batches(prefetch_op._PrefetchDataset):
     def __init__(self, original, adapter, tensors, kind, order):
         # Not by `setattr`: TensorFlow's `__setattr__` needs attributes that do not exist yet.
         self.__dict__.update(
-            _fastops_pipeline=(original, adapter, context.global_seed()),
+            # The pipeline of Keras would have the state of the adapter at this time.
+            _fastops_pipeline=(original, copy.copy(adapter), context.global_seed()),
             _fastops_tensors=tensors,
             _fastops_kind=kind,
             _fastops_order=order,
@@ -404,6 +411,8 @@ def _without_threads():
 
 
 _OPTIONS = _without_threads()
+
+_PIECE = "keras.src.trainers.data_adapters.array_data_adapter:ArrayDataAdapter.get_tf_dataset"
 
 METHODS = {
     "trainers.data_adapters.array_data_adapter.ArrayDataAdapter.get_tf_dataset": get_tf_dataset

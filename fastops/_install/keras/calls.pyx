@@ -32,6 +32,7 @@ from tensorflow.python.eager import context as _tf_context
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework.ops import name_scope_v2 as _TfNameScope
 
+from fastops._install import restated as _restated, upstream as _upstream
 from fastops._install.lookups import of_codes as _of_codes
 
 # Objects of the imported Keras; set by `attach`.
@@ -45,6 +46,8 @@ cdef dict _global_state = None
 cdef dict _methods = None       # by name, the methods that are mirrored here
 cdef object _assertion = None   # not mirrored; Keras's own needs no call without an input_spec
 cdef object _compute_mask = None
+cdef bint _passes_defaults = True  # whether a layer passes on the default of `training`
+cdef bint _wraps_calls = True      # whether a wrapper around ``call`` adds arguments to errors
 
 cdef str _TRACKER = "GLOBAL_STATE_TRACKER"
 cdef str _CONTEXT = "current_call_ctx"
@@ -55,6 +58,7 @@ cdef str _ASSERT = "_assert_input_compatibility"
 cdef str _COMPUTE_MASK = "compute_mask"
 cdef str _KERAS_MASK = "_keras_mask"
 cdef tuple _NOT_OPEN = ("autocast_scope", "stateless_scope", "symbolic_scope", "distribution")
+cdef str _CAPTURE = "_calibration_capture"
 cdef set _ONLY_TRAINING = {"training"}
 cdef tuple _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 cdef tuple _PLAIN = (bool, int, float, str, type(None))
@@ -65,6 +69,7 @@ _RESTATED = (
     *("compute_dtype", "dtype_policy", "input_dtype", "quantization_mode", "supports_masking"),
     *("variable_dtype", "_set_mask_metadata", "__eq__", "__getattribute__"),
 )
+_RESTATED_LATER = ("_dispatch_call", "_own_dtype_policy")  # since Keras 3.16
 _ATTRIBUTES = (
     *("_called", "_lock", "_losses", "_loss_ids", "_layers", "_parent_path", "_remat_mode"),
     *("_dtype_policy", "activity_regularizer", "built", "name"),
@@ -74,16 +79,23 @@ _ATTRIBUTES = (
 def attach(keras):
     """Look up the parts of ``keras.src`` that a call of a layer uses."""
     global _Layer, _Operation, _Context, _NameScope, _Policy, _traces, _global_state, _methods
-    global _assertion, _compute_mask
+    global _assertion, _compute_mask, _passes_defaults, _wraps_calls
     _Layer, _Context = keras.layers.layer.Layer, keras.layers.layer.CallContext
     _Operation = vars(keras.ops.operation.Operation)["__call__"]
-    _NameScope = keras.backend.tensorflow.core.name_scope
+    _NameScope = _upstream.look_up("keras.src.backend.tensorflow.core.name_scope")
     _Policy = keras.dtype_policies.dtype_policy.DTypePolicy
     _traces = keras.utils.traceback_utils
     keras.backend.common.global_state.GLOBAL_STATE_TRACKER  # raises if Keras does not have it
     _global_state = keras.backend.common.global_state.__dict__
     _methods = {name: inspect.getattr_static(_Layer, name) for name in _RESTATED}
+    for name in _RESTATED_LATER:
+        if hasattr(_Layer, name):
+            _methods[name] = inspect.getattr_static(_Layer, name)
     _assertion, _compute_mask = vars(_Layer)[_ASSERT], vars(_Layer)[_COMPUTE_MASK]
+    _passes_defaults = _restated.variant(
+        "keras.src.layers.layer:Layer._resolve_and_populate_arg"
+    ) is None
+    _wraps_calls = _restated.variant("keras.src.ops.operation:Operation.__call__") is None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -125,6 +137,7 @@ cdef bint _restates_nothing(kind) except -1:
             hasattr(type(inspect.getattr_static(kind, name, None)), "__set__")
             for name in _ATTRIBUTES
         ])
+        and inspect.getattr_static(kind, _CAPTURE, None) is None
         and not hasattr(kind, "__getattr__")
         and above
         and above[0] is _Operation
@@ -300,9 +313,10 @@ cdef object _call(LayerCall self, PyObject* layer, PyObject* tensor, PyObject* g
         value = <object>given
     else:
         value = context.__dict__.get(_TRAINING)
-        if value is None:
+        if value is None and _passes_defaults:
             value = parameters.training
-    setattr(context, _TRAINING, value)
+    if given != NULL or _passes_defaults:
+        setattr(context, _TRAINING, value)
     named = {}
     if parameters.takes_training and (value is not None or given != NULL):
         named[_TRAINING] = value
@@ -355,11 +369,15 @@ cdef int _raise(function, str title, error, tensor, dict named) except -1:
 
     @wraps(function)
     def again(*args, **kwargs):
-        raise error
+        if _wraps_calls or getattr(error, "_keras_call_info_injected", False):
+            raise error
+        raise _traces.inject_argument_info_in_error(
+            error, function, args, kwargs, object_name=title
+        ) from None
 
-    _traces.filter_traceback(
-        _traces.inject_argument_info_in_traceback(again, object_name=title)
-    )(tensor, **named)
+    if _wraps_calls:
+        again = _traces.inject_argument_info_in_traceback(again, object_name=title)
+    _traces.filter_traceback(again)(tensor, **named)
     return 0
 
 
@@ -399,6 +417,7 @@ cdef bint _is_ready(dict attributes) except -1:
         and _is(attributes, "built", True)
         and _is(attributes, "activity_regularizer", None)
         and _is(attributes, "_remat_mode", None)
+        and attributes.get(_CAPTURE) is None
         and attributes.get("_parent_path") is not None
         and "name" in attributes
         and "_losses" in attributes

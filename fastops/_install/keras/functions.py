@@ -14,8 +14,8 @@ def _operator(name, *sites, lowering="operands", needs="x1=operand x2=operand"):
     return LoweringSpec(f"{_BACKEND}.numpy.{name}", "(x1, x2)", sites, needs, lowering)
 
 
-def _elementwise(name, op):
-    return LoweringSpec(f"{_BACKEND}.numpy.{name}", "(x)", (SiteSpec(op, "x", FLOATS),), "x=keras")
+def _elementwise(name, op, dtypes=FLOATS):
+    return LoweringSpec(f"{_BACKEND}.numpy.{name}", "(x)", (SiteSpec(op, "x", dtypes),), "x=keras")
 
 
 def _reduction(name, op, dtypes):
@@ -78,9 +78,10 @@ FUNCTIONS = (
             ("sin", "Sin"),
             ("sqrt", "Sqrt"),
             ("square", "Square"),
-            ("tanh", "Tanh"),
         )
     ),
+    # Since TensorFlow 2.22, `tf.tanh` of doubles has a gradient of its own.
+    _elementwise("tanh", "Tanh", "bfloat16 float16 float32"),
     _operator(
         "matmul",
         SiteSpec(

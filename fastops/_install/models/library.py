@@ -21,7 +21,7 @@ UNASKED = {
     "keras.src.optimizers.base_optimizer.BaseOptimizer": {"_tracker"},
     "keras.src.backend.common.keras_tensor.KerasTensor": {"_keras_history"},
     "keras.src.utils.tracking.Tracker": {"stored_ids"},  # identities of the tracked objects
-    "keras.src.trainers.trainer.Trainer": {
+    "keras.src.models.model.Trainer": {
         *("train_function", "test_function", "predict_function"),  # they call steps
         *("history", "stop_training", "_history", "_epoch_iterator", "_initial_epoch"),
         *("_compile_config", "_compiled_trainable_state", "_distribute_strategy"),
@@ -42,7 +42,7 @@ NAMES = {
 """By class, attributes that are names: nothing that Keras's own code computes depends on them."""
 
 OF_TRAINING = {
-    "keras.src.trainers.trainer.Trainer": {
+    "keras.src.models.model.Trainer": {
         *("_compile_loss", "_compile_metrics", "_jit_compile", "_loss_tracker", "_optimizer"),
         *("_run_eagerly", "compiled", "loss", "optimizer", "steps_per_execution"),
     },

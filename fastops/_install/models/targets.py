@@ -29,7 +29,7 @@ METHODS = {
     LAYER: "__call__",
     "losses.loss.Loss": "__call__",
     OPTIMIZER: "apply",
-    "backend.tensorflow.trainer.TensorFlowTrainer": "predict_step test_step train_step",
+    "models.model.Trainer": "predict_step test_step train_step",
 }
 """By class in ``keras.src``, the names of its methods. Methods of metrics are added to these."""
 
@@ -61,7 +61,9 @@ def of_keras():
         stand_in = {LAYER: _layer_call, OPTIMIZER: _apply}.get(title, _stand_in)
         for name in names.split():
             with upstream.contained("models", f"keras.src.{title}.{name}"):
-                yield from _target(_class(f"keras.src.{title}"), name, stand_in)
+                yield from _target(
+                    _class(f"keras.src.{title}"), name, stand_in, f"keras.src.{title}"
+                )
     with upstream.contained("models", "metrics"):
         for kind in _metrics(_class("keras.src.metrics.metric.Metric")):
             for name in OF_METRICS:
@@ -197,10 +199,11 @@ def takes_zips(optimizer):
     return not (optimizer._mesh or optimizer._run_with_dtensor)
 
 
-def _target(kind, name, stand_in):
+def _target(kind, name, stand_in, title=None):
+    """Yield the target for a method. The default title of the class is its own name."""
     if type(vars(kind).get(name)) is FunctionType:
-        title = f"{kind.__module__}.{kind.__name__}.{name}"
-        yield Target("models", title, kind, name, stand_in)
+        title = title or f"{kind.__module__}.{kind.__name__}"
+        yield Target("models", f"{title}.{name}", kind, name, stand_in)
 
 
 def _metrics(base):

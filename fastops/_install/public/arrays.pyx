@@ -6,7 +6,9 @@ The first comment line of each lowering lists the parameters of the function.
 
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, Py_TYPE
+from cpython.tuple cimport PyTuple_CheckExact
 
+from fastops._core.conversion cimport is_numpy
 from fastops._core.tensors cimport host_tensor, num_elements, rank_of, size_of
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.python cimport Py_None, Py_True, PyLong_Type
@@ -38,22 +40,43 @@ import numpy as np
 from tensorflow.core.config import flags as _tf_flags
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import ops as _tf_ops
+from tensorflow.python.framework import tensor_shape as _tensor_shape
 
 
 cdef object _EMPTY = np.zeros(0, np.float32)  # TensorFlow converts an empty list to this
 cdef object _DType = _dtypes.DType
+cdef object _TensorShape = _tensor_shape.TensorShape
 cdef object _int32_dtype = _dtypes.int32
 cdef object _wide_shapes = _tf_flags.config().tf_shape_default_int64
 cdef list _DOWNWARDS = [tuple(range(rank - 1, -1, -1)) for rank in range(MAX_RANK + 1)]
 
 
+cdef int _reshape(Lowering self, Draft* draft) except -1:
+    # tensor, shape
+    # Since TensorFlow 2.22, a scalar is not a shape.
+    cdef PyObject* shape = draft.values[1]
+    if PyList_CheckExact(<object>shape) or PyTuple_CheckExact(<object>shape):
+        return CHOSEN
+    if IsEagerTensor(shape):
+        return CHOSEN if tensor_rank(shape) == 1 else NOT_LOWERED
+    if is_numpy(shape):
+        return CHOSEN if (<object>shape).ndim == 1 else NOT_LOWERED
+    return CHOSEN if isinstance(<object>shape, _TensorShape) else NOT_LOWERED
+
+
 cdef int _squeeze(Lowering self, Draft* draft) except -1:
     # input, axis
     cdef PyObject* axis = draft.values[1]
+    if axis == Py_None:
+        return CHOSEN
     if Py_TYPE(<object>axis) == &PyLong_Type:
         draft.values[1] = keep(draft, [<object>axis])
-    elif axis != Py_None and type(<object>axis) is not list and type(<object>axis) is not tuple:
+        return CHOSEN
+    if type(<object>axis) is not list and type(<object>axis) is not tuple:
         return NOT_LOWERED
+    for number in <object>axis:
+        if type(number) is not int:
+            return NOT_LOWERED
     return CHOSEN
 
 
@@ -200,6 +223,7 @@ cdef int _pad(Lowering self, Draft* draft) except -1:
     return CHOSEN if <object>draft.values[2] == "CONSTANT" else NOT_LOWERED
 
 
+register("reshape", _reshape)
 register("squeeze", _squeeze)
 register("transpose", _transpose)
 register("shape", _shape)

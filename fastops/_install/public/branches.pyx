@@ -4,6 +4,7 @@
 The first comment line of each lowering lists the parameters of the function.
 """
 
+from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyCallable_Check, PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
@@ -16,6 +17,18 @@ from fastops._cpp.python cimport PySequence_Fast_ITEMS, Py_False, Py_None, Py_Tr
 from fastops._install.public.lowering cimport CALLING, Draft, Lowering, NOT_LOWERED, register
 from fastops._situation cimport IN_ORDER, missing
 from fastops._tf.tensor cimport Tensor
+
+from tensorflow.python.ops import cond as _tf_cond
+
+
+cdef dict _cond_globals = _tf_cond.__dict__
+cdef str _VALIDATES = "_VALIDATE_INACTIVE_BRANCH"
+
+
+cdef bint _traces_both() noexcept:
+    """Whether `tf.cond` also traces the other branch: a setting since TensorFlow 2.22."""
+    cdef PyObject* setting = PyDict_GetItem(_cond_globals, _VALIDATES)
+    return setting != NULL and setting != Py_False
 
 
 cdef int _calling(Draft* draft, PyObject* function, int unpacked) noexcept:
@@ -35,6 +48,7 @@ cdef int _cond(Lowering self, Draft* draft) except -1:
     cdef bool truth = draft.values[0] == Py_True
     if (
         missing(IN_ORDER)
+        or _traces_both()
         or not PyCallable_Check(<object>draft.values[1])
         or not PyCallable_Check(<object>draft.values[2])
     ):
@@ -56,6 +70,7 @@ cdef int _case(Lowering self, Draft* draft) except -1:
         or not is_list(draft.values[0])
         or not PyCallable_Check(<object>draft.values[1])
         or missing(IN_ORDER)
+        or _traces_both()
     ):
         return NOT_LOWERED
     size = len(<object>draft.values[0])

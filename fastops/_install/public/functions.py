@@ -157,7 +157,7 @@ FUNCTIONS = (
         "input k sorted index_type",
     ),
     # Shapes
-    _raw("tf.reshape", "Reshape", "(tensor, shape, name=None)", "tensor shape"),
+    _raw("tf.reshape", "Reshape", "(tensor, shape, name=None)", "tensor shape", lowering="reshape"),
     _raw("tf.expand_dims", "ExpandDims", "(input, axis, name=None)", "input axis"),
     LoweringSpec(
         "tf.squeeze",

@@ -128,7 +128,7 @@ cdef int _matmul(Lowering self, Draft* draft) except -1:
     cdef int dtype = tensor_dtype(values[0])
     cdef int rank_a = tensor_rank(values[0]), rank_b = tensor_rank(values[1])
     cdef int i
-    if dtype != tensor_dtype(values[1]) or rank_a < 0 or rank_b < 0:
+    if dtype != tensor_dtype(values[1]) or rank_a < 2 or rank_b < 2:
         return NOT_LOWERED
     if values[6] == Py_True or values[7] == Py_True:
         return NOT_LOWERED

@@ -13,7 +13,7 @@ FUNCTIONS = {
         edit_distance eig eigvals einsum ensure_shape eye fingerprint guarantee_const
         histogram_fixed_width histogram_fixed_width_bins linspace meshgrid norm reduce_logsumexp
         repeat required_space_to_batch_paddings reverse_sequence roll saturate_cast scalar_mul
-        searchsorted sequence_mask shape_n slice sort space_to_batch strided_slice
+        searchsorted sequence_mask shape_n slice sort space_to_batch strided_slice tanh
         tensor_scatter_nd_update tensordot unique unique_with_counts
     """,
     "tf.debugging": """
@@ -137,6 +137,9 @@ FUNCTIONS = {
     """,
 }
 """By namespace, the names of the functions."""
+
+WRITTEN_LATER = frozenset({"tf.tanh"})
+"""Functions that are Python code since TensorFlow 2.22, and generated from an op before."""
 
 ARRAYS = {
     "tf.nn.embedding_lookup": "ids",

@@ -1,9 +1,10 @@
 """The package of Keras 3's TensorFlow backend, its functions at the cost of their kernels.
 
 Modules, names, parameters and results are those of `keras.src.backend.tensorflow` in the Keras that
-is installed, which is imported. Results are the same to the last bit: a function here runs the same
-ops as Keras's function. docs/keras_backend.md lists which functions fastops runs, which are Keras's
-own, and what else a package that Keras loads as its backend would need.
+is installed, which is imported. Modules that Keras 3.16 has moved into `ops` are there and here.
+Results are the same to the last bit: a function here runs the same ops as Keras's function.
+docs/keras_backend.md lists which functions fastops runs, which are Keras's own, and what else a
+package that Keras loads as its backend would need.
 """
 
 from fastops._backend.adapter.stand_ins import names_of
@@ -17,6 +18,7 @@ from fastops.backend.keras import (
     math,
     nn,
     numpy,
+    ops,
     optimizer,
     random,
     rnn,
@@ -36,6 +38,7 @@ __all__ = [
     "math",
     "nn",
     "numpy",
+    "ops",
     "optimizer",
     "random",
     "rnn",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from calls import gradients, make, outcome
+from keras.src.backend.common.variables import AutocastScope
 from support import Failure, assert_same, difference, floats
 
 import fastops
@@ -142,7 +143,7 @@ def test_gradients(name):
 
 
 SCOPES = {
-    "autocast": lambda: keras.src.backend.AutocastScope("float16"),
+    "autocast": lambda: AutocastScope("float16"),
     "stateless": lambda: keras.StatelessScope(state_mapping=[(K, M * 3.0), (SQUARE, SQUARE * 2.0)]),
     "device": lambda: tf.device("CPU:0"),
 }

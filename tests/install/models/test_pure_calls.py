@@ -8,6 +8,7 @@ from keras import layers as L  # noqa: N812
 
 import fastops
 from fastops._core.reasons import advice, text_of
+from fastops._specialize import policy
 
 X, Y = floats(2, 4), floats(2, 4, seed=1)
 FACTOR = 2.0
@@ -357,6 +358,20 @@ def test_parts_of_models_that_are_refused(function):
             yield outcome(model, X), layer.count, layer.many, layer.last, model.losses
 
     compare(program, replayed=False)
+
+
+def test_a_class_of_which_many_objects_were_given_up_is_tried_again_with_empty_caches():
+    def replayed(*layers):
+        model = keras.Sequential([L.Dense(3), *layers])
+        for _ in range(2 * CALLS):
+            model(X)
+        return told(model)["replayed"] > 0
+
+    with fastops.accelerated():
+        assert not any(replayed(layer_of(counts)) for _ in range(policy.MAX_REFUSED_OBJECTS))
+        assert not replayed()
+        fastops.clear_cache()
+        assert replayed()
 
 
 def test_the_reason_names_the_line():
