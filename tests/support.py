@@ -1,5 +1,6 @@
 """Functions for all tests: find the path of a call, compare results, and run programs."""
 
+import ctypes
 import itertools
 import math
 import os
@@ -17,6 +18,7 @@ import pytest
 import tensorflow as tf
 import zygote
 from tensorflow.python.eager import context
+from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
 import fastops
 from fastops._autodiff import walks
@@ -25,6 +27,13 @@ ROOT = Path(fastops.__file__).parents[1]
 
 DIRECT = "direct"
 FIRST = "tensorflow:first_call"
+
+
+def has_primitives():
+    """Tell whether this TensorFlow exports its cache of oneDNN's primitives."""
+    path = Path(tf.__file__).parent / "libtensorflow_cc.so.2"
+    name = "_ZN10tensorflow19MklPrimitiveFactoryIfE5GetOpERKNSt7__cxx1112basic_stringIcSt11char_"
+    return IsMklEnabled() and hasattr(ctypes.CDLL(str(path)), f"{name}traitsIcESaIcEEE")
 
 
 def took(op, **arguments):

@@ -81,7 +81,9 @@ def report(changed):
 
 
 def take(found, facts, ops=load.OPS, facts_file=load.FACTS):
-    """Save the OpDefs of the running TensorFlow: in full, or as a difference for older ones.
+    """Save the OpDefs of the running TensorFlow in full, or as a difference from the snapshot.
+
+    They are a difference for earlier versions, and for candidates of a later release.
 
     Parameters
     ----------
@@ -92,19 +94,27 @@ def take(found, facts, ops=load.OPS, facts_file=load.FACTS):
     """
     before = ops.read_text()
     version, kept = (load.minor(text) for text in (found, before))
-    if version < kept:
+    if version < kept or is_candidate(found):
         name = ".".join(map(str, version))
         ops.with_name(f"{ops.stem}-{name}{ops.suffix}").write_text(load.difference(before, found))
         return 0
-    for path in load.earlier(ops):  # earlier versions are stored as differences from the snapshot
+    for path in load.differing(ops):  # the others are stored as differences from the snapshot
         difference = path.read_text()
-        path.write_text(load.difference(found, load.written(before, difference)))
+        if load.minor(difference) == version:
+            path.unlink()  # of a candidate of this version
+        else:
+            path.write_text(load.difference(found, load.written(before, difference)))
     if version > kept:
         name = ".".join(map(str, kept))
         ops.with_name(f"{ops.stem}-{name}{ops.suffix}").write_text(load.difference(found, before))
     ops.write_text(found)
     facts_file.write_text(facts())
     return 0
+
+
+def is_candidate(found):
+    """Tell whether OpDefs are those of a candidate of a release, such as 2.22.0-rc0."""
+    return "rc" in found.splitlines()[0]
 
 
 def main(argv=None):
@@ -119,8 +129,8 @@ def main(argv=None):
         choices=["write", "snapshot"],
         default="write",
         help="write: update the generated files (default); snapshot: update tools/ops.pbtxt and "
-        "tools/facts.toml from the installed TensorFlow; for an earlier version, write its "
-        "differences to tools/ops-VERSION.pbtxt",
+        "tools/facts.toml from the installed TensorFlow; for an earlier version, or a candidate of "
+        "a release, write its differences to tools/ops-VERSION.pbtxt",
     )
     parser.add_argument(
         "--check", action="store_true", help="change nothing; fail with a diff if a file is stale"

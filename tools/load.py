@@ -84,9 +84,15 @@ def _from_protos(path, protos):
     return changes
 
 
-def earlier(path=OPS):
-    """Return the files with the differences of earlier TensorFlow versions from a snapshot."""
+def differing(path=OPS):
+    """Return the files with the differences of other TensorFlow versions from a snapshot."""
     return sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"))
+
+
+def earlier(path=OPS):
+    """Return those of earlier versions. A later version has a file before its release."""
+    newest = minor(path.read_text())
+    return [file for file in differing(path) if minor(file.read_text()) < newest]
 
 
 def parse(text):
@@ -95,7 +101,7 @@ def parse(text):
 
 
 LACKS = "# lacks "
-"""The beginning of a line that names an op missing in an earlier TensorFlow."""
+"""The beginning of a line that names an op missing in another TensorFlow."""
 
 
 def difference(text, other):

@@ -48,14 +48,14 @@
 namespace tensorflow {
 // Source: tensorflow/python/eager/pywrap_tensor.cc
 // Name: ConvertToEagerTensor
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // Exported by lib_pywrap_tensorflow_common.so. Its header, pywrap_tensor.h, needs NumPy's.
 TFE_TensorHandle* ConvertToEagerTensor(TFE_Context* context, PyObject* value, DataType dtype,
                                        const char* device_name);
 
 // Source: tensorflow/python/eager/pywrap_tensor.cc
 // Name: ConvertToEagerTensorUncached
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // Like ConvertToEagerTensor, but without the cache of Python numbers. Exported by
 // lib_pywrap_tensorflow_common.so, but declared in no header.
 TFE_TensorHandle* ConvertToEagerTensorUncached(TFE_Context* context, PyObject* value,
@@ -63,7 +63,7 @@ TFE_TensorHandle* ConvertToEagerTensorUncached(TFE_Context* context, PyObject* v
 
 // Source: tensorflow/core/common_runtime/eager/context.cc
 // Name: GetCEagerContext
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // Exported by libtensorflow_cc.so.2. Its declaration has moved between headers.
 EagerContext* GetCEagerContext();
 }  // namespace tensorflow
@@ -71,7 +71,7 @@ EagerContext* GetCEagerContext();
 namespace tsl {
 // Source: third_party/xla/xla/tsl/util/determinism.cc
 // Name: OpDeterminismRequired
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // Exported by libtensorflow_framework.so.2. The wheel does not ship its header.
 bool OpDeterminismRequired();
 }  // namespace tsl
@@ -81,19 +81,19 @@ bool OpDeterminismRequired();
 
 // Source: tensorflow/python/eager/pywrap_tensor.cc
 // Name: PyEagerTensor_ID
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The number by which tapes know a tensor. Its header, pywrap_tensor.h, needs NumPy's.
 int64_t PyEagerTensor_ID(const PyObject* tensor);
 
 // Source: tensorflow/python/eager/pywrap_tfe_src.cc
 // Name: PyBackwardFunction
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // Gets the gradients of the outputs, and the numbers of the inputs whose gradients are not needed.
 using PyBackwardFunction = std::function<PyObject*(PyObject*, const std::vector<int64_t>&)>;
 
 // Source: tensorflow/python/eager/pywrap_tfe_src.cc
 // Name: PyTapeTensor
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // What a tape knows about the output of an op. A tensor stands for its own shape if its dtype is
 // that of handles.
 class PyTapeTensor {
@@ -127,7 +127,7 @@ class PyTapeTensor {
 
 // Source: tensorflow/python/eager/pywrap_tfe_src.cc
 // Name: GradientTape
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The class of a tape, up to its base. No object of it is made.
 class GradientTape
     : public tensorflow::eager::GradientTape<PyObject, PyBackwardFunction, PyTapeTensor> {
@@ -137,7 +137,7 @@ class GradientTape
 
 // Source: tensorflow/python/eager/pywrap_tfe_src.cc
 // Name: TFE_Py_Tape
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The layout of the Python object of a tape.
 struct TFE_Py_Tape {
   PyObject ob_base;
@@ -147,7 +147,7 @@ struct TFE_Py_Tape {
 
 // Source: tensorflow/python/eager/pywrap_tfe_src.cc
 // Name: AccumulatorSet
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The accumulators of forward mode that are active in a thread.
 struct TFE_Py_ForwardAccumulator;
 class AccumulatorSet {
@@ -162,19 +162,19 @@ class AccumulatorSet {
 
 // Source: tensorflow/python/eager/pywrap_tfe_src.cc
 // Name: GetTapeSet
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The tapes that are active in this thread. Null while the thread ends.
 tensorflow::gtl::CompactPointerSet<TFE_Py_Tape*>* GetTapeSet();
 
 // Source: tensorflow/python/eager/pywrap_tfe_src.cc
 // Name: GetAccumulatorSet
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // Null while the thread ends.
 AccumulatorSet* GetAccumulatorSet();
 
 // Source: tensorflow/python/eager/pywrap_tfe_src.cc
 // Name: py_vspace
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The functions in Python that add and make gradients: an object of PyVSpace, whose base this is.
 class PyVSpace : public tensorflow::eager::VSpace<PyObject, PyBackwardFunction, PyTapeTensor> {};
 extern PyVSpace* py_vspace;
@@ -267,7 +267,7 @@ inline const tensorflow::EagerExecutor& DefaultExecutor(const tensorflow::EagerC
 
 // Source: tensorflow/python/client/tf_session_wrapper.cc
 // Name: PyGraph
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The layout of the Python object of a graph. The wheel has no header for it. `graph` is the first
 // member of PyGraphData, which follows the object's header.
 struct GraphObject {
@@ -279,7 +279,7 @@ struct GraphObject {
 
 // Source: pybind11/detail/common.h
 // Name: pybind11::detail::instance
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The layout of the Python object of a session. It is pybind11's instance in its simple layout: a
 // pointer to the value, and two words for its holder.
 struct SessionObject {
@@ -336,7 +336,7 @@ inline tensorflow::random::PhiloxRandom& StateOf(tensorflow::GuardedPhiloxRandom
 // Name: RandomShuffleOp
 // Source: tensorflow/core/kernels/multinomial_op.cc
 // Name: MultinomialOp
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The layout of a random kernel up to its generator. No object of this class is made. The kernel of
 // RandomPoissonV2 (RandomPoissonOp, random_poisson_op.cc) has not been read: `GeneratorOf` compares
 // the bytes of every kernel.
@@ -347,7 +347,7 @@ class RandomKernel : public tensorflow::OpKernel {
 
 // Source: tensorflow/core/kernels/candidate_sampler_ops.cc
 // Name: BaseCandidateSamplerOp
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // The same for a kernel that samples candidates.
 class SamplerKernel : public tensorflow::OpKernel {
  public:

@@ -59,7 +59,7 @@ def doctor(console):
         "fastops": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
-        "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION})",
+        "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION}){_candidate()}",
         "Keras": getattr(sys.modules.get("keras"), "__version__", "not imported"),
         "extensions": build.choose(running, BUILDS) or "compiled in place",
         "compiled for": build.versions(BUILDS),
@@ -76,6 +76,11 @@ def doctor(console):
     if left_out := targets.left_out():
         console.print(_left_out(left_out))
     return 0 if obstacle is None else 1
+
+
+def _candidate():
+    """Say whether TensorFlow is a candidate of a release, and not the release."""
+    return ", a release candidate" if "rc" in tf.version.VERSION else ""
 
 
 def _verification():

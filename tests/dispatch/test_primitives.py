@@ -5,8 +5,7 @@ from itertools import islice
 
 import pytest
 import tensorflow as tf
-from support import assert_same, assert_same_bits, floats, special, took
-from tensorflow.python.util._pywrap_util_port import IsMklEnabled
+from support import assert_same, assert_same_bits, floats, has_primitives, special, took
 
 import fastops
 from fastops._reports import counters
@@ -36,7 +35,7 @@ def assert_runs_primitive(op_name, draw_inputs, seeds=6, outputs=1, **attrs):
             pairs = zip(tf.nest.flatten(got), tf.nest.flatten(want), strict=True)
             for one, other in islice(pairs, outputs):
                 assert tf.io.serialize_tensor(one) == tf.io.serialize_tensor(other)
-    assert primitive_runs(op) == (seeds - 3 if IsMklEnabled() else 0)
+    assert primitive_runs(op) == (seeds - 3 if has_primitives() else 0)
 
 
 @pytest.mark.parametrize("op_name", POOLING)
@@ -127,7 +126,7 @@ def test_calls_that_do_not_show_the_order_are_not_learned_from():
         for seed, runs in enumerate([0, 0, 0, 0, 0, 1, 2]):
             inputs = {name: tf.constant(value) for name, value in draw(seed).items()}
             assert_same_bits(op(**inputs, **attrs), tf.raw_ops.Conv2D(**inputs, **attrs))
-            assert primitive_runs(op) == (runs if IsMklEnabled() else 0)
+            assert primitive_runs(op) == (runs if has_primitives() else 0)
 
 
 @pytest.mark.parametrize("constant_first", [False, True])
@@ -183,7 +182,7 @@ def test_each_thread_makes_and_compares_its_own_primitive():
         thread.submit(call).result()
     seen.append(primitive_runs(op))
     # The first call of a thread makes its primitive, and compares the result with the kernel's.
-    assert seen == ([1, 4] if IsMklEnabled() else [0, 0])
+    assert seen == ([1, 4] if has_primitives() else [0, 0])
 
 
 @pytest.mark.parametrize("threads", ["caller", "pool", "auto"])
@@ -207,7 +206,7 @@ def test_gradients_in_a_plan(threads):
             assert_same(planned(x), step(x))
     (case,) = planned.known_cases()
     # With "auto", calls of the first kind are timed in both kinds of threads.
-    if IsMklEnabled() and threads == "caller":
+    if has_primitives() and threads == "caller":
         assert case.runner.plan.primitive_runs() == 3 * 6
 
 
@@ -233,5 +232,5 @@ def test_a_network_in_a_plan():
             x = tf.constant(floats(1, 6, 6, 4, seed=seed))
             assert_same_bits(planned(x), network(x))
     (case,) = planned.known_cases()
-    if IsMklEnabled():
+    if has_primitives():
         assert case.runner.plan.primitive_runs() == 6 * 6

@@ -14,6 +14,7 @@ import fastops
 from fastops import _dispatch, _registry, gen, ops, raw_ops
 from fastops._core import base, opdef
 from fastops._core.tables import facts, index
+from tools import load
 
 pytestmark = pytest.mark.quick
 
@@ -21,6 +22,12 @@ RAW_OPS = [name for name in dir(tf.raw_ops) if not name.startswith("_")]
 
 DEFINED = [name for name in RAW_OPS if name in index.FAMILIES]
 """Ops of `tf.raw_ops` that are also in the snapshot."""
+
+
+def of_candidates():
+    """Return the ops that only candidates of a release of TensorFlow have."""
+    texts = [file.read_text() for file in load.differing() if file not in load.earlier()]
+    return {name for text in texts for name in load.parse(text)} - index.FAMILIES.keys()
 
 
 def refused(call, *args, **kwargs):
@@ -58,6 +65,8 @@ def test_every_registered_op_is_in_three_modules():
     for name in dir(raw_ops):
         op = getattr(raw_ops, name)
         assert op is getattr(ops, op.__name__)
+        if op.op_name in of_candidates():
+            continue  # it is made of the running registry
         assert op is getattr(getattr(gen, index.FAMILIES[op.op_name]), op.__name__)
         assert op.__module__ == f"fastops.gen.{index.FAMILIES[op.op_name]}"
         assert op.__qualname__ == op.__name__

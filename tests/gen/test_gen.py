@@ -276,9 +276,9 @@ def test_generator_needs_nothing_generated():
 
 @pytest.mark.quick
 def test_the_running_registry_is_known():
-    """The registry is that of the snapshot's TensorFlow or of a supported earlier version."""
+    """The registry is that of the snapshot's TensorFlow, or of another supported version."""
     known = {tuple(load.minor(load.OPS.read_text())): load.OPS.read_text()}
-    for path in load.earlier():
+    for path in load.differing():
         difference = path.read_text()
         known[tuple(load.minor(difference))] = load.written(load.OPS.read_text(), difference)
     running = snapshot.op_defs()
@@ -377,6 +377,19 @@ def test_a_later_tensorflow_becomes_the_snapshot(kept):
     assert before == load.parse(OPS)
     first = load.restore(later, kept.with_name("ops-9.7.pbtxt").read_text())
     assert first == load.restore(OPS, EARLIER["9.7"])
+
+
+def test_a_candidate_is_kept_as_a_difference_until_its_release(kept):
+    later = OPS.replace("9.8.7", "9.9.0-rc0").replace('"Tick"', '"Tock"')
+    assert not take(later, kept)
+    assert kept.read_text() == OPS
+    difference = kept.with_name("ops-9.9.pbtxt")
+    assert load.restore(OPS, difference.read_text()) == load.parse(later)
+    assert load.earlier(kept) == [kept.with_name("ops-9.7.pbtxt")]
+    released = later.replace("9.9.0-rc0", "9.9.0")
+    assert take(released, kept)
+    assert kept.read_text() == released
+    assert not difference.exists()
 
 
 def test_policy_has_no_superfluous_entries():

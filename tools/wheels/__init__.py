@@ -19,6 +19,9 @@ RELEASES = {
     "2.21.0": (),
 }
 
+# The minor versions of which there are only candidates: fastops is built from source for them.
+CANDIDATES = ("2.22",)
+
 # The packages that affect the content of a wheel, with pinned versions.
 BUILDER = ("cython==3.3.1", "setuptools==84.2.1")
 # Only the headers of this one are used. Extensions compiled with NumPy 2 also run with 1.26.

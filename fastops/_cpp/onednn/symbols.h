@@ -11,7 +11,8 @@
 // libtensorflow_cc.so.2 exports every symbol: instances of TensorFlow's own templates and inline
 // functions. Compiled here, they would call functions of oneDNN that the library does not export.
 // The declarations are weak: in a TensorFlow that lacks a symbol, its address is null, and the
-// primitives that need the symbol are not made (`AreExported`).
+// primitives that need the symbol are not made (`AreExported`). TensorFlow 2.22.0rc0 lacks `GetOp`,
+// so no primitive is made there, and nothing here applies to it.
 //
 // Member functions take the primitive as a MklPrimitive, since no header declares most of its
 // classes. The class is compared first, by its mangled name (`kConvolutionClass`). Each of these

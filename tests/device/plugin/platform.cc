@@ -36,7 +36,7 @@ void Deallocate(const SP_Device* device, SP_DeviceMemoryBase* memory) {
 }
 
 void* AllocateHost(const SP_Device*, uint64_t size) {
-  return std::aligned_alloc(64, (size + 63) / 64 * 64);
+  return std::aligned_alloc(256, (size + 255) / 256 * 256);
 }
 void DeallocateHost(const SP_Device*, void* memory) { std::free(memory); }
 

@@ -90,6 +90,11 @@ def supported_tensorflow():
     return re.search(r'"tensorflow-cpu(.*?)"', PYPROJECT.read_text())[1]
 
 
+def buildable_tensorflow():
+    """Return the versions for which a build from source runs: candidates, too."""
+    return re.search(r'builds-for = "tensorflow-cpu(.*?)"', PYPROJECT.read_text())[1]
+
+
 def _in_range(version, versions):
     lowest, end = ([*map(int, numbers)] for numbers in re.findall(r"(\d+)\.(\d+)", versions))
     return lowest <= [*map(int, version.split(".")[:2])] < end
@@ -113,7 +118,7 @@ def tensorflow(interpreter=sys.executable):
         )
     file, known_by, flags = json.loads(done.stdout.splitlines()[-1])
     version = known_by["version"]
-    if not _in_range(version, versions):
+    if not _in_range(version, buildable_tensorflow()):
         sys.exit(
             f"fastops supports TensorFlow {versions}, and {version} is installed. "
             f"{INSTALL_TENSORFLOW.format(systems.distribution(versions))}"
