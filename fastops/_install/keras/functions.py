@@ -4,6 +4,8 @@
 format of `fastops._install.public`. `HELPERS` and `METHODS` have an answer.
 """
 
+from tensorflow.python.ops import math_ops
+
 from fastops._install.dtypes import FLOATS
 from fastops._install.public.entry import LoweringSpec, SiteSpec
 
@@ -27,6 +29,9 @@ def _reduction(name, op, dtypes):
         "keras_reduction",
     )
 
+
+_TANH_IS_AN_OP = math_ops.tanh.__module__.endswith(".gen_math_ops")
+"""Since TensorFlow 2.22 it is a Python function, which gives doubles a gradient of its own."""
 
 KEPT = f"{FLOATS} int32 int64"
 """Dtypes that Keras's promotion rules keep, also if the other operand is a Python int."""
@@ -80,8 +85,7 @@ FUNCTIONS = (
             ("square", "Square"),
         )
     ),
-    # Since TensorFlow 2.22, `tf.tanh` of doubles has a gradient of its own.
-    _elementwise("tanh", "Tanh", "bfloat16 float16 float32"),
+    _elementwise("tanh", "Tanh", FLOATS if _TANH_IS_AN_OP else "bfloat16 float16 float32"),
     _operator(
         "matmul",
         SiteSpec(

@@ -367,6 +367,7 @@ def test_a_class_of_which_many_objects_were_given_up_is_tried_again_with_empty_c
             model(X)
         return told(model)["replayed"] > 0
 
+    fastops.clear_cache()
     with fastops.accelerated():
         assert not any(replayed(layer_of(counts)) for _ in range(policy.MAX_REFUSED_OBJECTS))
         assert not replayed()
