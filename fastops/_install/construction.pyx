@@ -3,13 +3,18 @@
 
 TensorFlow's constructors enter some ten scopes around an op and an assignment. The result is a set
 of attributes of the variable and of its handle. Two variables from the same arguments differ only
-in the handle and its number. So TensorFlow makes the first two variables of a kind. If they differ
-in nothing else, they become the template for later ones (`fastops._specialize.learned`).
+in the handle and its number, and in the name scope in which they are made. So TensorFlow makes the
+first two variables of a kind. If they differ in nothing else, they become the template for later
+ones (`fastops._specialize.learned`).
+
+An initial value may be a function. It is called where TensorFlow calls it: within the name scope of
+the variable, and with tapes stopped. The variable is then made as if the result had been given.
 """
 
 cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libcpp.vector cimport vector
 
 from fastops._core.conversion cimport has_default_conversion, is_list, is_numpy
 from fastops._core.locals cimport default_graph, has_scopes, is_ordinary
@@ -18,10 +23,11 @@ from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.dicts cimport InstanceDict
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
-from fastops._situation cimport IN_ORDER, NO_PROMOTION, NO_TAPE, ONLY_HOST, missing
+from fastops._situation cimport IN_ORDER, NO_PROMOTION, ONLY_HOST, missing
 from fastops._specialize.learned cimport Learned, LearnedByKind
 from fastops._specialize.policy cimport MAX_VARIABLE_KINDS, MIN_ALIKE_VARIABLES
 from fastops._specialize.states cimport ACTIVE
+from fastops._tf.eager cimport TFE_Py_TapeSetRestartOnThread, TFE_Py_TapeSetStopOnThread
 from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
 
 cdef extern from *:
@@ -32,6 +38,8 @@ cdef extern from *:
     """
     bint making
 
+import functools
+import types
 import weakref
 
 from tensorflow.python.eager import context as _tf_context
@@ -46,6 +54,8 @@ from tensorflow.python.ops import (
 )
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 from tensorflow.python.ops.variables import Variable as _Variable
+from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
+from tensorflow.python.trackable.base import CheckpointInitialValue as _CheckpointInitialValue
 
 cdef object _HandleData = CppShapeInferenceResult.HandleData
 cdef object _reference = weakref.ref
@@ -53,7 +63,7 @@ cdef object _reference = weakref.ref
 # Types that the arguments and attributes of variables may have if there is to be a template.
 cdef frozenset _OPTIONS = frozenset([
     type(None), bool, str, _DType, _variables.VariableSynchronization,
-    _variables.VariableAggregation,
+    _variables.VariableAggregation, _variables.VariableAggregationV2,
 ])
 
 cdef object _initialize = _ResourceVariable.__init__
@@ -62,6 +72,10 @@ cdef object _create_default = _variables.default_variable_creator_v2
 
 # The types of initial values besides tensors, arrays, and lists of these.
 cdef frozenset _PLAIN = frozenset([bool, int, float, complex, str, bytes])
+
+# The types of initial values that are called. TensorFlow treats objects of other types differently:
+# those that restore a checkpoint.
+cdef frozenset _FUNCTIONS = frozenset([types.FunctionType, types.MethodType, functools.partial])
 
 # The `VariableTemplate` of each kind, once two variables have the same.
 cdef LearnedByKind _templates = LearnedByKind(
@@ -82,22 +96,22 @@ cdef class VariableTemplate:
     ----------
     variable : ResourceVariable
         A variable of this kind. The template does not keep it alive.
+    name : str
+        Its name, with the name scope.
     sizes : tuple of int
         The sizes of its initial value.
     """
 
     cdef dict state         # attributes in order; None for those that differ between variables
     cdef bytes handle_data  # the dtype and shape that are stored with the handle
-    cdef str name           # the name of the handle, without the ":0" of a tensor
 
-    def __init__(self, variable, sizes):
+    def __init__(self, variable, name, sizes):
         self.state = dict(variable.__dict__)
         handle = self.state["_handle"]
-        self.name = self.state["_handle_name"].removesuffix(":0")
         self.handle_data = handle._handle_data.SerializeToString()
-        number = variable._unique_id.removeprefix(f"{self.name}_")
+        number = variable._unique_id.removeprefix(f"{name}_")
         if (
-            not self.name
+            self.state["_handle_name"] != f"{name}:0"
             or not number.isdecimal()
             or [name for name in handle.__dict__] != ["_parent_trackable", "_name", "_unique_id"]
             or handle._parent_trackable() is not variable
@@ -109,7 +123,9 @@ cdef class VariableTemplate:
         ):
             raise ValueError("the variable lacks the attributes of a plain ResourceVariable")
         # Each variable takes the TensorShape object of its own initial value.
-        self.state.update(_handle=None, _unique_id=None, _graph_key=None, _shape=None)
+        self.state.update(
+            _handle=None, _handle_name=None, _unique_id=None, _graph_key=None, _shape=None
+        )
         if not _OPTIONS.issuperset(map(type, self.state.values())):
             raise ValueError("the variable has attributes that two variables cannot share")
 
@@ -123,12 +139,12 @@ cdef class VariableTemplate:
             and self.handle_data == template.handle_data
         )
 
-    cdef object make(self, object value, object graph):
-        """Make another variable of this kind, with this value."""
+    cdef object make(self, str name, object value, object graph):
+        """Make another variable of this kind, with this name and value."""
         cdef dict state = self.state.copy()
         shape = value.shape
-        scope_name = f"{self.name}/"
-        unique_id = f"{self.name}_{_tf_ops.uid()}"
+        scope_name = f"{name}/"
+        unique_id = f"{name}_{_tf_ops.uid()}"
         handle = _gen.var_handle_op(
             shape=shape, dtype=state["_dtype"],
             shared_name=_tf_context.anonymous_name(), debug_name=scope_name, name=scope_name,
@@ -138,24 +154,25 @@ cdef class VariableTemplate:
         handle._handle_data = _HandleData.FromString(self.handle_data)
         InstanceDict(<PyObject*>handle)  # makes the dict with collections paused
         handle._parent_trackable = _reference(variable)
-        handle._name = state["_handle_name"]
+        handle._name = f"{name}:0"
         handle._unique_id = unique_id
         _gen.assign_variable_op(handle, value)  # the first two variables made this call, too
         state["_shape"] = shape
         state["_handle"] = handle
+        state["_handle_name"] = handle._name
         state["_unique_id"] = unique_id
         state["_graph_key"] = graph._graph_key
         variable.__dict__ = state
         return variable
 
 
-cdef int _learn(Learned learned, object variable, tuple sizes) except -1:
+cdef int _learn(Learned learned, object variable, str name, tuple sizes) except -1:
     """Learn the template of a kind from a variable that TensorFlow made."""
     if type(variable) is not _ResourceVariable:
         learned.refuse("variable_not_plain", f"it is a {type(variable).__name__}")
         return 0
     try:
-        learned.learn(VariableTemplate(variable, sizes))
+        learned.learn(VariableTemplate(variable, name, sizes))
     except Exception as why:
         learned.refuse("variable_not_plain", f"{type(why).__name__}: {why}")
     return 0
@@ -166,7 +183,7 @@ cdef object _ordinary_graph(Replacement method):
     cdef bint scoped
     if (
         not live and not method.always
-        or missing(IN_ORDER | ONLY_HOST | NO_TAPE | NO_PROMOTION)
+        or missing(IN_ORDER | ONLY_HOST | NO_PROMOTION)
         or _ResourceVariable.__init__ is not _initialize
         or _resource_variable_ops.default_variable_creator_v2 is not _create
         or _variables.default_variable_creator_v2 is not _create_default
@@ -176,6 +193,19 @@ cdef object _ordinary_graph(Replacement method):
     if not is_ordinary(graph) or graph._container or has_scopes(graph, "_variable_creator_stack"):
         return None
     return graph
+
+
+cdef object _called(object function, str name, object dtype, object local):
+    """Call the function that gives an initial value within a name scope, and convert its result."""
+    scope = local.scope_name
+    local.scope_name = f"{name}/"
+    try:
+        value = function()
+        if isinstance(value, _CheckpointInitialValue):
+            return value
+        return _tf_ops.convert_to_tensor(value, name="initial_value", dtype=dtype)
+    finally:
+        local.scope_name = scope
 
 
 cdef object _tensor_of(PyObject* given, object dtype):
@@ -210,56 +240,95 @@ def construct(original):
 cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t nargsf,
                           PyObject* keywords) except NULL:
     cdef Replacement self = <Replacement>callable
-    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf), i
-    cdef PyObject* given = args[1] if n > 1 else NULL
-    cdef Learned learned
-    cdef bint outermost
-    global making
-    cdef tuple names = () if keywords == NULL else <tuple>keywords, kind
+    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf), position = 1 if n > 1 else -1, i
+    cdef tuple names = () if keywords == NULL else <tuple>keywords
     cdef list options = []
+    cdef bint stop
     # Positional arguments: the class, the initial value, and `trainable`. The positions of further
     # parameters differ between the classes.
     if n < 1 or n > 3 or (
         <object>args[0] is not _Variable and <object>args[0] is not _ResourceVariable
     ):
         return call_original(self, args, nargsf, keywords)
-    dtype = None
+    dtype, name = None, "Variable"
     if n == 3:
         options.append(<object>args[2])
     for i in range(len(names)):
-        name, value = names[i], <object>args[n + i]
-        if name == "initial_value" and given == NULL:
-            given = args[n + i]
-        else:
-            options.append(value)
-            if name == "dtype":
-                dtype = value
-    if given == NULL or not _OPTIONS.issuperset([type(option) for option in options]):
+        option, value = names[i], <object>args[n + i]
+        if option == "initial_value" and position < 0:
+            position = n + i
+            continue
+        options.append(value)
+        if option == "dtype":
+            dtype = value
+        elif option == "name" and value is not None:
+            name = value
+    # TensorFlow takes a name with a slash at its end as that of a name scope.
+    if (
+        position < 0
+        or not _OPTIONS.issuperset([type(option) for option in options])
+        or type(name) is not str or not name or name.endswith("/")
+    ):
         return call_original(self, args, nargsf, keywords)
     graph = _ordinary_graph(self)
-    tensor = None if graph is None else _tensor_of(given, dtype)
-    if tensor is None:
+    if graph is None:
         return call_original(self, args, nargsf, keywords)
+    local = _tf_context._context._thread_local_data
+    name = f"{local.scope_name or ''}{name}"
+    stop = not _tapes_are_stopped()
+    if stop:
+        TFE_Py_TapeSetStopOnThread()
+    try:
+        result = _made(self, args, n, names, position, options, dtype, name, graph, local)
+    finally:
+        if stop:
+            TFE_Py_TapeSetRestartOnThread()
+    Py_INCREF(result)
+    return <PyObject*>result
+
+
+cdef object _made(Replacement self, PyObject* const* args, Py_ssize_t n, tuple names,
+                  Py_ssize_t position, list options, object dtype, str name, object graph,
+                  object local):
+    """Make a variable from the arguments of a call, with the initial value at a position."""
+    cdef vector[PyObject*] arguments
+    cdef Learned learned
+    cdef tuple kind
+    cdef bint outermost
+    global making
+    value = <object>args[position]
+    if type(value) in _FUNCTIONS:
+        value = _called(value, name, dtype, local)
+    tensor = _tensor_of(<PyObject*>value, dtype)
+    arguments.assign(args, args + n + len(names))
+    arguments[position] = <PyObject*>value
+    if tensor is None:
+        return _by_tensorflow(self, arguments, n, names)
     sizes = tensor._shape_tuple()
     kind = (
-        <object>args[0], n, names, tuple(options),
-        _tf_context._context._thread_local_data.scope_name,
-        <int>handle_dtype(<PyObject*>tensor), sizes,
+        <object>args[0], n, names, tuple(options), <int>handle_dtype(<PyObject*>tensor), sizes,
     )
     learned = _templates.of(kind)
     outermost = not making
     if outermost:
         _templates.count(learned)
     if learned.state_now() == ACTIVE:
-        result = (<VariableTemplate>learned.content).make(tensor, graph)
-    else:
-        making = True
-        try:
-            result = <object>call_original(self, args, nargsf, keywords)
-        finally:
-            making = not outermost
-        Py_DECREF(result)
-        if not learned.is_decided:
-            _learn(learned, result, sizes)
-    Py_INCREF(result)
-    return <PyObject*>result
+        return (<VariableTemplate>learned.content).make(name, tensor, graph)
+    making = True
+    try:
+        result = _by_tensorflow(self, arguments, n, names)
+    finally:
+        making = not outermost
+    if not learned.is_decided:
+        _learn(learned, result, name, sizes)
+    return result
+
+
+cdef object _by_tensorflow(Replacement self, vector[PyObject*]& arguments, Py_ssize_t n,
+                           tuple names):
+    """Let TensorFlow make a variable."""
+    result = <object>call_original(
+        self, arguments.data(), n, <PyObject*>names if names else NULL
+    )
+    Py_DECREF(result)
+    return result

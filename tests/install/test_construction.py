@@ -1,6 +1,7 @@
 """Variables of the same kind: fastops makes the later ones, which are like TensorFlow's own."""
 
 import copy
+import functools
 import gc
 import threading
 import weakref
@@ -11,9 +12,11 @@ import tensorflow as tf
 from calls import frames, in_both, outcome
 from memory import tensors_left
 from support import Failure, assert_same
+from tensorflow.python.eager import record
 from tensorflow.python.framework import op_callbacks, ops
 from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped
 from tensorflow.python.trackable.base import CheckpointInitialValue
 
 import fastops
@@ -166,13 +169,12 @@ def test_values(value):
         lambda value: copy.deepcopy(tf.Variable(value)),
     ],
 )
-@pytest.mark.parametrize("value", ["tensor", "array", "list", "number"])
+@pytest.mark.parametrize("value", ["tensor", "array", "list", "number", "function"])
 def test_later_variables_are_made_without_tensorflows_python(make, value):
     with fastops.accelerated():
         for step in range(TIMES):
             make(VALUES[value](step))
         assert not makes(make, VALUES[value](0))
-        assert makes(tf.Variable, VALUES["function"](0))
         assert makes(tf.Variable, 3.0, name=f"{value} {make}")
     assert makes(make, VALUES[value](0))
 
@@ -303,16 +305,91 @@ def test_within_tapes_and_accumulators():
     assert_same(got, want)
 
 
-def test_under_a_tape_tensorflow_makes_variables():
-    """TensorFlow stops tapes while it makes a variable."""
+def test_tapes_do_not_see_the_making():
+    """Tapes are stopped while a variable is made, also by code that is not TensorFlow's."""
     with fastops.accelerated():
         for _ in range(TIMES):
             tf.Variable(M)
         with tf.GradientTape():
-            assert makes(tf.Variable, M)
+            assert not makes(tf.Variable, M)
         with tf.autodiff.ForwardAccumulator(tf.constant(M), tf.constant(M)):
-            assert makes(tf.Variable, M)
-        assert not makes(tf.Variable, M)
+            assert not makes(tf.Variable, M)
+        with tf.GradientTape() as tape:
+            value = tf.Variable(3.0)
+            tape.watch(value)
+            made = tf.Variable(lambda: 2.0 * value)
+            assert not TFE_Py_TapeSetIsStopped()
+            result = made * value
+        assert tape.gradient(result, value).numpy() == 6.0
+        with record.stop_recording():
+            assert not makes(tf.Variable, M)
+            assert TFE_Py_TapeSetIsStopped()
+
+
+def test_functions_are_called_once_and_in_the_scope_of_the_variable():
+    def run():
+        seen = []
+
+        def look(name):
+            value = tf.ones([2]) * 3.0
+            with tf.GradientTape() as tape:
+                tape.watch(value)
+                result = value * value
+            inner = tf.Variable(value, name="inner")
+            seen.append((name, tf.get_current_name_scope(), tape.gradient(result, value) is None))
+            seen.append((inner.name, tf.executing_eagerly()))
+            return inner if name == "inner" else value
+
+        for step in range(TIMES):
+            with tf.name_scope(f"outer_{step}"):
+                for name in ("a", "b", "inner"):
+                    seen.append(described(tf.Variable(functools.partial(look, name), name=name)))
+                seen.append(described(tf.Variable(lambda: look("c"))))
+            seen.append(tf.get_current_name_scope())
+        return seen
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+REFUSED = object()
+
+
+def test_functions_that_fail():
+    def run():
+        def fail():
+            raise KeyError(tf.get_current_name_scope())
+
+        seen = []
+        for step in range(TIMES):
+            with tf.name_scope("outer"):
+                seen.append(outcome(tf.Variable, (fail,), {"name": "failing"}))
+                seen.append(outcome(tf.Variable, (lambda: REFUSED,), {}))
+                seen.append(outcome(tf.Variable, (lambda: None,), {}))
+                seen.append(outcome(tf.Variable, (lambda x: x,), {}))
+                seen.append(outcome(tf.Variable, (lambda: len,), {}))
+                seen.append(described(tf.Variable(lambda: tf.Variable(3.0))))
+                seen.append(described(tf.Variable(lambda: [1, step], dtype=tf.int64)))
+                seen.append(outcome(tf.Variable, (lambda: "text",), {"dtype": "int32"}))
+                seen.append(described(tf.Variable(lambda: M)))
+            seen.append((tf.get_current_name_scope(), TFE_Py_TapeSetIsStopped()))
+        return seen
+
+    want, got = in_both(run)
+    assert_same(got, want)
+
+
+def test_name_scopes_share_a_template():
+    def make(step, name="weight"):
+        with tf.name_scope(f"scope_{step}"):
+            return tf.Variable(M, name=name)
+
+    with fastops.accelerated():
+        for step in range(TIMES):
+            assert make(step).name == f"scope_{step}/weight:0"
+        assert not makes(make, "new")
+        assert make("new")._handle_name == "scope_new/weight:0"
+        assert makes(make, "new", "absolute/")
 
 
 def test_in_scopes():
@@ -586,7 +663,7 @@ def test_generators():
     ("options", "reason", "detail"),
     [
         ({"name": "counted"}, None, None),
-        ({"name": ""}, "variable_not_plain", "lacks the attributes of a plain ResourceVariable"),
+        ({"caching_device": "CPU:0"}, "variable_not_plain", "that two variables cannot share"),
     ],
 )
 def test_variables_are_counted_by_what_made_them(options, reason, detail):
