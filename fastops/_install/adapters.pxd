@@ -18,10 +18,10 @@ cdef inline bint has_arrays(PyObject* const* args, Py_ssize_t n) noexcept:
     return False
 
 
-# Puts a tensor in the place of an argument that is an array. The tensor is added to `tensors`,
-# which keeps it alive. False if the array is not one of bools or real numbers, or if TensorFlow
-# cannot convert it.
-cdef bint put_tensor(PyObject** place, list tensors) except -1
+# Puts a tensor in the place of an argument that is an array; the dtype None stands for that of the
+# array. The tensor is added to `tensors`, which keeps it alive. False if the array is not one of
+# bools or real numbers, or if TensorFlow cannot convert it.
+cdef bint put_tensor(PyObject** place, list tensors, object dtype=*) except -1
 
 # Calls the original, since a recording would not pay yet, and charges its time to the account. If
 # `covers`, calls inside this call are covered: they charge no accounts of their own, since a

@@ -19,12 +19,12 @@ cdef str _NUMBERS = "biuf"  # kinds of dtypes
 array_type = <PyTypeObject*>_ndarray
 
 
-cdef bint put_tensor(PyObject** place, list tensors) except -1:
+cdef bint put_tensor(PyObject** place, list tensors, object dtype=None) except -1:
     array = <object>place[0]
     if array.dtype.kind not in _NUMBERS:
         return False
     try:
-        tensors.append(_convert_to_tensor(array))
+        tensors.append(_convert_to_tensor(array, dtype))
     except Exception:  # the original will raise the error
         return False
     place[0] = PyList_GET_ITEM(tensors, len(tensors) - 1)

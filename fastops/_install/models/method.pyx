@@ -103,13 +103,14 @@ cdef class KerasMethod(Replacement):
     scopes : Scopes
         The settings and scopes that the library keeps for a thread.
     takes_arrays : callable, optional
-        Given an object, returns whether the method first converts NumPy arrays to tensors.
+        Given an object, returns whether the method first converts NumPy arrays to tensors. It may
+        return the name of the dtype to which the method converts them.
     takes_zips : callable, optional
         Given an object, returns whether the method first converts its only argument to a list.
     names : dict of type to set of str, optional
         See `fastops._specialize.guards.template.ObjectTemplate`. None: objects share no recordings.
-    inputs_only : bool, default False
-        Whether the method converts arrays in its first argument only.
+    converted : int, optional
+        How many arguments the method converts, if not all of them.
     takes_plain : bool, default False
         Whether the second argument may be a list of TensorFlow's own variables, which are then
         taken by identity in the place of the library's.
@@ -117,7 +118,7 @@ cdef class KerasMethod(Replacement):
 
     cdef readonly dict unasked
     cdef dict names
-    cdef bint inputs_only
+    cdef Py_ssize_t converted  # -1: all arguments
     cdef object variable
     cdef bint takes_plain
     cdef Scopes scopes
@@ -129,10 +130,11 @@ cdef class KerasMethod(Replacement):
 
     def __init__(
         self, original, unasked, variable, scopes, takes_arrays=None, takes_zips=None, names=None,
-        inputs_only=False, takes_plain=False,
+        converted=None, takes_plain=False,
     ):
         super().__init__(original)
-        self.names, self.inputs_only, self.takes_plain = names, inputs_only, takes_plain
+        self.names, self.takes_plain = names, takes_plain
+        self.converted = -1 if converted is None else converted
         self.unasked, self.variable, self.scopes = unasked, variable, scopes
         self.takes_arrays, self.takes_zips = takes_arrays, takes_zips
         self.receivers = Receivers()
@@ -226,14 +228,16 @@ cdef class KerasMethod(Replacement):
         `n` is the number of positional arguments, `named` that of the others.
         """
         cdef Py_ssize_t i
-        if not self.takes_arrays(<object>args[0]) or (
-            self.inputs_only and has_arrays(args + 2, n - 2)
+        taken = self.takes_arrays(<object>args[0])
+        if not taken or 0 <= self.converted < n - 1 and has_arrays(
+            args + 1 + self.converted, n - 1 - self.converted
         ):
             return False
+        dtype = taken if type(taken) is str else None
         converted.assign(args, args + n + named)
         for i in range(1, n):
             if Py_TYPE(<object>args[i]) == array_type:
-                if not put_tensor(converted.data() + i, tensors):
+                if not put_tensor(converted.data() + i, tensors, dtype):
                     return False
         return True
 

@@ -23,15 +23,19 @@ CONVERTING = "keras.src.layers.layer:Layer.__call__"
 """The original that first converts arrays to tensors, if `restated` knows its code."""
 
 LAYER = "layers.layer.Layer"
+LOSS = "losses.loss.Loss"
 OPTIMIZER = "optimizers.base_optimizer.BaseOptimizer"
 
 METHODS = {
     LAYER: "__call__",
-    "losses.loss.Loss": "__call__",
+    LOSS: "__call__",
     OPTIMIZER: "apply",
     "models.model.Trainer": "predict_step test_step train_step",
 }
 """By class in ``keras.src``, the names of its methods. Methods of metrics are added to these."""
+
+_FLOATS = frozenset({"bfloat16", "float16", "float32", "float64"})
+"""The dtypes of losses whose calls convert arrays to the dtype. Integers are cast instead."""
 
 OF_METRICS = ("reset_state", "result", "update_state")
 """The methods that each metric defines or inherits."""
@@ -58,7 +62,7 @@ def of_keras():
         return
     _ways(*_state())  # raises if Keras does not have them: then there are no targets
     for title, names in METHODS.items():
-        stand_in = {LAYER: _layer_call, OPTIMIZER: _apply}.get(title, _stand_in)
+        stand_in = {LAYER: _layer_call, LOSS: _loss, OPTIMIZER: _apply}.get(title, _stand_in)
         for name in names.split():
             with upstream.contained("models", f"keras.src.{title}.{name}"):
                 yield from _target(
@@ -102,12 +106,17 @@ def _layer_call(original):
     return _made(original, id(original), unasked, _state(), converts)
 
 
+def _loss(original):
+    converts = None if restated.changed("losses") else _DtypesOfLosses(_class(f"keras.src.{LOSS}"))
+    return _made(original, id(original), _items(UNASKED), _state(), converts, converted=2)
+
+
 def _apply(original):
     return _made(original, id(original), _items(UNASKED), _state(), takes_plain=True)
 
 
 @cache
-def _made(original, _, unasked, state, converts=None, takes_plain=False):
+def _made(original, _, unasked, state, converts=None, converted=None, takes_plain=False):
     """Return the replacement, always the same one, so that it keeps recordings across installs."""
     return method.KerasMethod(
         original,
@@ -115,6 +124,7 @@ def _made(original, _, unasked, state, converts=None, takes_plain=False):
         *_ways(*state),
         converts,
         names=_joined(_items(NAMES)),
+        converted=converted,
         takes_plain=takes_plain,
     )
 
@@ -136,6 +146,30 @@ def _ways(variable, state):
 def takes_arrays(layer):
     """Tell whether a layer's call first converts arrays to tensors."""
     return layer._convert_input_args or hasattr(layer, "_convert_inputs_to_tensors")
+
+
+class _DtypesOfLosses:
+    """Tells to which dtype a loss first converts the arrays among its arguments.
+
+    Parameters
+    ----------
+    kind : type
+        Keras's class of losses.
+    """
+
+    def __init__(self, kind):
+        self._kind, self._dtype = kind, vars(kind)["dtype"]
+
+    def __call__(self, loss):
+        if type(loss).dtype is not self._dtype:
+            return False
+        return loss.dtype in _FLOATS and loss.dtype
+
+    def __eq__(self, other):
+        return type(other) is _DtypesOfLosses and other._dtype is self._dtype
+
+    def __hash__(self):
+        return hash(self._dtype)
 
 
 def _optimizer(original):
@@ -170,7 +204,7 @@ def _call_of_tf_keras(original, _, unasked, state, converts=None):
         ResourceVariable,
         _scopes_of_tf_keras(*state),
         converts,
-        inputs_only=True,
+        converted=1,
     )
 
 
