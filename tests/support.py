@@ -29,11 +29,23 @@ DIRECT = "direct"
 FIRST = "tensorflow:first_call"
 
 
+# What looks up one of oneDNN's primitives: a function; or, in newer versions of TensorFlow, a
+# function that takes the cache, and the cache.
+KEYED = "E5GetOpERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+LOOKUPS = (
+    (f"_ZN10tensorflow19MklPrimitiveFactoryIf{KEYED}",),
+    (
+        f"_ZN10tensorflow8LRUCacheINS_12MklPrimitiveE{KEYED}",
+        "_ZZN10tensorflow19MklPrimitiveFactoryIfE11GetLRUCacheEvE10lru_cache_",
+        "_ZGVZN10tensorflow19MklPrimitiveFactoryIfE11GetLRUCacheEvE10lru_cache_",
+    ),
+)
+
+
 def has_primitives():
     """Tell whether this TensorFlow exports its cache of oneDNN's primitives."""
-    path = Path(tf.__file__).parent / "libtensorflow_cc.so.2"
-    name = "_ZN10tensorflow19MklPrimitiveFactoryIfE5GetOpERKNSt7__cxx1112basic_stringIcSt11char_"
-    return IsMklEnabled() and hasattr(ctypes.CDLL(str(path)), f"{name}traitsIcESaIcEEE")
+    library = ctypes.CDLL(str(Path(tf.__file__).parent / "libtensorflow_cc.so.2"))
+    return IsMklEnabled() and any(all(hasattr(library, name) for name in way) for way in LOOKUPS)
 
 
 def took(op, **arguments):

@@ -22,7 +22,7 @@ if str(ROOT) not in sys.path:
 from fastops._install import restated as code  # noqa: E402
 from tools import cross, load, matrix, restated  # noqa: E402
 from tools.pep517.fastops_build import compile as building  # noqa: E402
-from tools.pep517.fastops_build import needs  # noqa: E402
+from tools.pep517.fastops_build import needs, systems  # noqa: E402
 
 NAME = "nightly"
 
@@ -160,7 +160,7 @@ def main(argv=None):
     package = site / "tensorflow"
     includes = [building.HELPERS / "shim", building.HELPERS, np.get_include()]
     includes += [needs.sysconfig.get_path("include")]
-    includes += [here / "include/external/onednn/include"]
+    includes += [here / "include" / place for place in systems.ONEDNN_HEADERS]
     dump = runner.folder / "ops.pbtxt"
     runner.call("ops", runner.python, "-c", DUMP, dump)
     sections = {

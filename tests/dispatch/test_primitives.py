@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from threading import Barrier
 
 import pytest
 import tensorflow as tf
@@ -183,6 +184,56 @@ def test_each_thread_makes_and_compares_its_own_primitive():
     seen.append(primitive_runs(op))
     # The first call of a thread makes its primitive, and compares the result with the kernel's.
     assert seen == ([1, 4] if has_primitives() else [0, 0])
+
+
+def test_threads_at_once():
+    image, op = tf.constant(floats(2, 8, 8, 4)), fastops.raw_ops.MaxPool
+    attrs = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    want = tf.raw_ops.MaxPool(input=image, **attrs)
+    count, times = 4, 200
+    barrier = Barrier(count)
+
+    def call():
+        barrier.wait(60)
+        with fastops.options(threads="caller"):
+            for _ in range(times):
+                assert_same_bits(op(input=image, **attrs), want)
+
+    with ThreadPoolExecutor(count) as threads:
+        for done in [threads.submit(call) for _ in range(count)]:
+            done.result()
+    # The counter may miss calls that run at once.
+    assert (primitive_runs(op) > times / 2) == has_primitives()
+
+
+@pytest.mark.parametrize("used", [True, False], ids=["used", "unused"])
+def test_more_primitives_than_the_cache_holds(used):
+    """TensorFlow deletes the primitive that was not looked up for the longest time."""
+    op, attrs = fastops.raw_ops.AvgPool, {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1]}
+    attrs["padding"] = "VALID"
+    image = tf.constant(floats(1, 5, 5, 3))
+    others = [tf.zeros([1, 2, 2, channels]) for channels in range(1, 1500)]
+
+    def call(times=1):
+        before = primitive_runs(op)
+        with fastops.options(threads="caller"):
+            for _ in range(times):
+                assert_same_bits(op(value=image, **attrs), want)
+        return primitive_runs(op) - before if has_primitives() else None
+
+    def run():
+        runs = [call(6)]
+        for number, other in enumerate(others):
+            tf.raw_ops.AvgPool(value=other, **attrs)
+            if used and number % 500 == 0:
+                runs.append(call())
+        return [*runs, call(), call()]
+
+    want = tf.raw_ops.AvgPool(value=image, **attrs)
+    with ThreadPoolExecutor(1) as thread:  # has its own cache
+        runs = thread.submit(run).result()
+    if has_primitives():
+        assert runs == ([3, 1, 1, 1, 1, 1] if used else [3, 0, 1])
 
 
 @pytest.mark.parametrize("threads", ["caller", "pool", "auto"])

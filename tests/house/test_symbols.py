@@ -5,12 +5,12 @@ import os
 import platform
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import tensorflow as tf
-from support import has_primitives
 
 import fastops
 from fastops._core import build
@@ -77,6 +77,19 @@ CLASSES = {
     for entry in TABLE
     if (match := re.match(r"constexpr char (k\w+Class)\[\]", entry.code))
 }
+VARIABLES = {
+    match[1]: entry
+    for entry in TABLE
+    if (match := re.match(r'constexpr char (k\w+)\[\] =\s*"_Z', entry.code))
+}
+IN_SOME = {
+    "MklPrimitiveFactory<float>::GetOp": ["2.19", "2.20", "2.21"],
+    "LRUCache<MklPrimitive>::GetOp": ["2.22"],
+    "MklPrimitiveFactory<float>::GetLRUCache": ["2.22"],
+    "if_onednn_async": ["2.22"],
+}
+"""Entries that concern only some versions: each version has one way to look up a primitive."""
+RUNNING = ".".join(tf.version.VERSION.split(".")[:2])
 HEADERS = sorted(HELPERS.rglob("*.h"))
 USERS = [path for path in ONEDNN.glob("*.h") if path != SYMBOLS]
 
@@ -116,9 +129,11 @@ def test_the_table_is_complete():
     assert all(entry.text.startswith("_ZN10tensorflow") for entry in FUNCTIONS.values())
     declared = re.findall(r"^(?:struct|inline const) .*?(\w+)(?: \{|\(\))", text, re.MULTILINE)
     assert declared == ["ConvolutionParams", "EmptyDescription"]
-    others = [entry for entry in TABLE if entry not in (*FUNCTIONS.values(), *CLASSES.values())]
-    assert [entry.name for entry in others] == [
+    assert [*VARIABLES] == ["kCache", "kCacheGuard"]
+    named = (*FUNCTIONS.values(), *CLASSES.values(), *VARIABLES.values())
+    assert [entry.name for entry in TABLE if entry not in named] == [
         "onednn_v3_define",
+        "if_onednn_async",
         "MklConvFwdParams",
         "dnnl::memory::desc",
     ]
@@ -148,13 +163,11 @@ def test_layouts_and_functions_without_a_header_are_in_compat():
 @pytest.mark.parametrize("header", [SYMBOLS, COMPAT], ids=lambda path: path.name)
 def test_entries_were_checked_in_each_supported_version(header):
     """Add a new version of TensorFlow to an entry after checking its sources and binaries."""
-    running = ".".join(tf.version.VERSION.split(".")[:2])
     supported = list(dict.fromkeys(".".join(release.split(".")[:2]) for release in wheels.RELEASES))
-    if header == COMPAT:
-        supported += wheels.CANDIDATES  # no primitive is made in these
-        assert running in supported
+    supported += wheels.CANDIDATES
+    assert RUNNING in supported
     for entry in entries(header.read_text()):
-        assert entry.checked == supported, entry.name
+        assert entry.checked == IN_SOME.get(entry.name, supported), entry.name
         for source in entry.sources:
             assert re.fullmatch(r"[\w/]+\.(h|cc|hpp|bzl)", source), entry.name
 
@@ -222,7 +235,7 @@ def test_cython_declares_no_layouts():
 
 def test_each_entry_is_used():
     used = {name for path in USERS for name in re.findall(r"symbols::(\w+)", path.read_text())}
-    assert {*FUNCTIONS, *CLASSES, "kNoConvolutionParams", "EmptyDescription"} <= used
+    assert {*FUNCTIONS, *CLASSES, *VARIABLES, "kNoConvolutionParams", "EmptyDescription"} <= used
 
 
 def test_no_function_is_called_where_tensorflow_may_lack_it():
@@ -236,7 +249,8 @@ def test_no_function_is_called_where_tensorflow_may_lack_it():
         for path in USERS
     }
     everywhere = guarded[ONEDNN / "primitives.h"]
-    assert everywhere == {"CreateStream", "GetOp"}
+    assert everywhere == {"CreateStream"}
+    assert "!CanFindPrimitives()" in (ONEDNN / "primitives.h").read_text()
     called = set()
     for path in USERS:
         here = {*re.findall(r"symbols::(\w+)\(", path.read_text())} & {*FUNCTIONS}
@@ -267,14 +281,24 @@ def library():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_tensorflow_exports_the_functions(library, name):
-    if ".".join(tf.version.VERSION.split(".")[:2]) in wheels.CANDIDATES:
-        assert not has_primitives()
+    if RUNNING not in FUNCTIONS[name].checked:
+        assert not hasattr(library, FUNCTIONS[name].text)
         return
     address = ctypes.addressof(ctypes.c_char.in_dll(library, FUNCTIONS[name].text))
     info = Found()
     assert ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(info))
     assert Path(info.file.decode()).name == LIBRARY
     assert info.address == address
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_threads_have_their_own_variables(library, name):
+    def address():
+        return ctypes.addressof(ctypes.c_char.in_dll(library, VARIABLES[name].text))
+
+    if RUNNING in VARIABLES[name].checked:
+        with ThreadPoolExecutor(1) as thread:
+            assert address() == address() != thread.submit(address).result()
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -102,9 +102,6 @@ class InnerProduct : public LearnedPrimitive<InnerProductEntry> {
 
   bool Repeats(const InnerProductEntry& entry, tensorflow::MklPrimitive* primitive,
                tensorflow::OpKernelContext* context) const override {
-    symbols::ScratchPad scratch;
-    symbols::AllocateInnerProductScratch(&scratch, primitive, context);
-    if (scratch.Get() != nullptr) return false;
     const tensorflow::Tensor& want = *context->mutable_output(0);
     tensorflow::Tensor result;
     return context->allocate_temp(want.dtype(), want.shape(), &result).ok() &&
@@ -114,11 +111,17 @@ class InnerProduct : public LearnedPrimitive<InnerProductEntry> {
   static absl::Status Into(tensorflow::Tensor* result, const InnerProductEntry& entry,
                            tensorflow::MklPrimitive* primitive,
                            tensorflow::OpKernelContext* context) {
+    PrimitiveState& state = ThreadStates::Here().Get(primitive->GetEngine());
+    symbols::ScratchPad scratch;
     return Guarded([&] {
+      if (state.needs_scratch) {  // if it needs none, it is not asked again
+        symbols::AllocateInnerProductScratch(&scratch, primitive, context);
+        state.needs_scratch = scratch.Get() != nullptr;
+      }
       symbols::ExecuteInnerProduct(
           primitive, context->input(0).flat<float>().data(), context->input(1).flat<float>().data(),
           context->input(2).flat<float>().data(), result->flat<float>().data(), *entry.params,
-          nullptr, StreamOf(primitive, 1));
+          scratch.Get(), StreamOf(primitive, 1));
     });
   }
 

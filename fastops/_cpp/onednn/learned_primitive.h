@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "onednn/cached_primitive.h"
+#include "onednn/primitive_cache.h"
 #include "onednn/streams.h"
 #include "onednn/symbols.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -27,7 +28,7 @@ class LearnedPrimitive : public CachedPrimitive {
     const int known = known_.load(std::memory_order_acquire);
     for (int i = 0; i < known; ++i) {
       if (entries_[i].sizes != sizes) continue;
-      tensorflow::MklPrimitive* primitive = Find(entries_[i].key);
+      tensorflow::MklPrimitive* primitive = FindPrimitive(entries_[i].key);
       if (primitive == nullptr) return false;
       const PrimitiveState* state = ThreadStates::Here().Find(primitive->GetEngine());
       if (state == nullptr || !state->trusted) return false;
@@ -101,17 +102,10 @@ class LearnedPrimitive : public CachedPrimitive {
  private:
   static constexpr int kMost = 4;  // how many sizes one kernel learns, such as batch sizes
 
-  // The primitive for a key in the primitive cache of this thread; null if the cache has none.
-  static tensorflow::MklPrimitive* Find(const std::string& key) {
-    tensorflow::MklPrimitiveFactory<float>
-        factory;  // has no members: the cache belongs to the thread
-    return symbols::GetOp(&factory, key);
-  }
-
   // Trusts the primitive if it gives the same bytes as the kernel. The check is needed because the
   // key does not contain the layout in which the primitive expects constant weights.
   bool Compare(const Entry& entry, tensorflow::OpKernelContext* context) {
-    tensorflow::MklPrimitive* primitive = Find(entry.key);
+    tensorflow::MklPrimitive* primitive = FindPrimitive(entry.key);
     const bool same = primitive != nullptr &&
                       typeid(*primitive).name() == std::string(ClassName()) &&
                       Repeats(entry, primitive, context);

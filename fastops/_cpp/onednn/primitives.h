@@ -17,6 +17,7 @@
 #include "onednn/convolution.h"
 #include "onednn/inner_product.h"
 #include "onednn/pooling.h"
+#include "onednn/primitive_cache.h"
 #include "onednn/softmax.h"
 #endif
 #endif
@@ -29,7 +30,7 @@ inline std::unique_ptr<CachedPrimitive> MakePrimitive(const tensorflow::NodeDef&
 #ifdef FASTOPS_PRIMITIVES
   // With this variable, kernels may keep a copy of their weights and assume that they never change.
   if (std::getenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS") != nullptr) return nullptr;
-  if (!symbols::AreExported(symbols::CreateStream, symbols::GetOp)) return nullptr;
+  if (!symbols::AreExported(symbols::CreateStream) || !CanFindPrimitives()) return nullptr;
   if (auto made = InnerProduct::MakeFor(node)) return made;
   if (auto made = Pooling::MakeFor(node)) return made;
   if (auto made = Convolution::MakeFor(node)) return made;

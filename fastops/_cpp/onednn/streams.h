@@ -41,7 +41,8 @@ struct PrimitiveState {
   SerialPool pool;
   dnnl::engine engine;
   symbols::Stream stream;
-  bool trusted = false;  // the primitive has given the same bytes as the kernel
+  bool trusted = false;       // the primitive has given the same bytes as the kernel
+  bool needs_scratch = true;  // the primitive needs memory to work in, or this is not known yet
 };
 
 // The states of all primitives of this thread. Each call looks up the same state several times, so

@@ -11,8 +11,7 @@
 // libtensorflow_cc.so.2 exports every symbol: instances of TensorFlow's own templates and inline
 // functions. Compiled here, they would call functions of oneDNN that the library does not export.
 // The declarations are weak: in a TensorFlow that lacks a symbol, its address is null, and the
-// primitives that need the symbol are not made (`AreExported`). TensorFlow 2.22.0rc0 lacks `GetOp`,
-// so no primitive is made there, and nothing here applies to it.
+// primitives that need the symbol are not made (`AreExported`).
 //
 // Member functions take the primitive as a MklPrimitive, since no header declares most of its
 // classes. The class is compared first, by its mangled name (`kConvolutionClass`). Each of these
@@ -24,11 +23,24 @@
 
 // Source: third_party/xla/xla/tsl/mkl/build_defs.bzl
 // Name: onednn_v3_define
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // TensorFlow is compiled with this macro. Without it, the headers below declare the signatures of
 // oneDNN 2.
 #ifndef ENABLE_ONEDNN_V3
 #define ENABLE_ONEDNN_V3
+#endif
+
+#include "oneapi/dnnl/dnnl_version.h"
+
+// Source: third_party/xla/xla/tsl/mkl/build_defs.bzl
+// Name: if_onednn_async
+// Checked: 2.22
+// TensorFlow is compiled with this macro, too, since it has oneDNN 3.12. Pools of threads then have
+// one more virtual function, which oneDNN requires: from 3.11 on, says a comment in TensorFlow.
+#if DNNL_VERSION_MAJOR > 3 || (DNNL_VERSION_MAJOR == 3 && DNNL_VERSION_MINOR >= 11)
+#ifndef ENABLE_ONEDNN_ASYNC
+#define ENABLE_ONEDNN_ASYNC
+#endif
 #endif
 
 #include <array>
@@ -58,7 +70,7 @@ bool AreExported(Functions*... functions) {
 
 // Source: tensorflow/core/util/mkl_util.h
 // Name: CreateStream
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 dnnl::stream* CreateStream(tsl::OneDnnThreadPool*, const dnnl::engine&)
     FASTOPS_SYMBOL("_ZN10tensorflow12CreateStreamEPN3tsl16OneDnnThreadPoolERKN4dnnl6engineE");
 
@@ -70,16 +82,41 @@ tensorflow::MklPrimitive* GetOp(tensorflow::MklPrimitiveFactory<float>*, const s
         "_ZN10tensorflow19MklPrimitiveFactoryIfE5GetOpERKNSt7__cxx1112basic_stringIcSt11char_"
         "traitsIcESaIcEEE");
 
+// Source: tensorflow/core/util/mkl_util.h
+// Name: LRUCache<MklPrimitive>::GetOp
+// Checked: 2.22
+// `GetOp` calls this function. In TensorFlow 2.22 the call is inlined, and only this function is
+// exported.
+using PrimitiveCache = tensorflow::LRUCache<tensorflow::MklPrimitive>;
+tensorflow::MklPrimitive* GetOpOfCache(PrimitiveCache*, const std::string& key) FASTOPS_SYMBOL(
+    "_ZN10tensorflow8LRUCacheINS_12MklPrimitiveEE5GetOpERKNSt7__cxx1112basic_stringIcSt11char_"
+    "traitsIcESaIcEEE");
+
+// Source: tensorflow/core/util/mkl_util.h
+// Name: MklPrimitiveFactory<float>::GetLRUCache
+// Checked: 2.22
+// The cache is a thread-local variable of this function. For such a variable dlsym returns the
+// address in the calling thread. It cannot be declared weak: where the symbol is missing, its
+// address is undefined, not null.
+constexpr char kCache[] = "_ZZN10tensorflow19MklPrimitiveFactoryIfE11GetLRUCacheEvE10lru_cache_";
+
+// Source: tensorflow/core/util/mkl_util.h
+// Name: MklPrimitiveFactory<float>::GetLRUCache
+// Checked: 2.22
+// The guard of the cache. Its first byte says whether the cache of this thread was constructed.
+constexpr char kCacheGuard[] =
+    "_ZGVZN10tensorflow19MklPrimitiveFactoryIfE11GetLRUCacheEvE10lru_cache_";
+
 // Convolution -------------------------------------------------------------------------------------
 
 // Source: tensorflow/core/kernels/mkl/mkl_conv_ops.cc
 // Name: MklConvFwdPrimitive
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 constexpr char kConvolutionClass[] = "N10tensorflow19MklConvFwdPrimitiveIffffEE";
 
 // Source: tensorflow/core/kernels/mkl/mkl_conv_ops.cc
 // Name: MklConvFwdParams
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // No header declares this struct. An execution reads only the member `post_op_params`, a
 // std::vector. It looks there for the scales of quantized operands, which float32 does not have. A
 // std::vector of three null pointers is empty. A block of zeros therefore means that there are no
@@ -92,7 +129,7 @@ inline constexpr ConvolutionParams kNoConvolutionParams{};
 
 // Source: tensorflow/core/util/mkl_util.h
 // Name: UserScratchPad<unsigned char>::AllocateSPTensor
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 void AllocateConvolutionScratch(ScratchPad*, tensorflow::MklPrimitive*,
                                 tensorflow::OpKernelContext*)
     FASTOPS_SYMBOL(
@@ -101,7 +138,7 @@ void AllocateConvolutionScratch(ScratchPad*, tensorflow::MklPrimitive*,
 
 // Source: tensorflow/core/kernels/mkl/mkl_conv_ops.cc
 // Name: MklConvFwdPrimitive::Execute
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 void ExecuteConvolution(tensorflow::MklPrimitive*, const float* source, const float* filter,
                         const void* bias, const float* result, const ConvolutionParams&, Stream,
                         void* scratch)
@@ -115,19 +152,19 @@ using InnerProductParams = tensorflow::MklDnnMatMulFwdParams;
 
 // Source: tensorflow/core/kernels/mkl/mkl_matmul_ops_common.h
 // Name: MklDnnMatMulFwdPrimitive
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 constexpr char kInnerProductClass[] = "N10tensorflow24MklDnnMatMulFwdPrimitiveIfffffEE";
 
 // Source: tensorflow/core/kernels/mkl/mkl_matmul_ops_common.h
 // Name: MklDnnMatMulFwdPrimitiveFactory::CreateKey
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 std::string InnerProductKey(const InnerProductParams&) FASTOPS_SYMBOL(
     "_ZN10tensorflow31MklDnnMatMulFwdPrimitiveFactoryIfffffE9CreateKeyB5cxx11ERKNS_"
     "21MklDnnMatMulFwdParamsE");
 
 // Source: tensorflow/core/util/mkl_util.h
 // Name: UserScratchPad<unsigned char>::AllocateSPTensor
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 void AllocateInnerProductScratch(ScratchPad*, tensorflow::MklPrimitive*,
                                  tensorflow::OpKernelContext*)
     FASTOPS_SYMBOL(
@@ -136,7 +173,7 @@ void AllocateInnerProductScratch(ScratchPad*, tensorflow::MklPrimitive*,
 
 // Source: tensorflow/core/kernels/mkl/mkl_matmul_ops_common.h
 // Name: MklDnnMatMulFwdPrimitive::Execute
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 void ExecuteInnerProduct(tensorflow::MklPrimitive*, const float* source, const float* weights,
                          const void* bias, float* result, const InnerProductParams&, void* scratch,
                          Stream)
@@ -148,12 +185,12 @@ void ExecuteInnerProduct(tensorflow::MklPrimitive*, const float* source, const f
 
 // Source: tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h
 // Name: MklPoolingFwdPrimitive
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 constexpr char kPoolingClass[] = "N10tensorflow22MklPoolingFwdPrimitiveIfEE";
 
 // Source: oneapi/dnnl/dnnl.hpp
 // Name: dnnl::memory::desc
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 // A description is a handle and nothing else. Its own constructor would call a hidden function of
 // oneDNN, so an empty handle stands for an empty description.
 inline const dnnl::memory::desc& EmptyDescription() {
@@ -164,13 +201,13 @@ inline const dnnl::memory::desc& EmptyDescription() {
 
 // Source: tensorflow/core/kernels/mkl/mkl_pooling_ops_common.h
 // Name: MklPoolingFwdPrimitiveFactory::CreateKey
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 std::string PoolingKey(const tensorflow::MklPoolingParams&) FASTOPS_SYMBOL(
     "_ZN10tensorflow29MklPoolingFwdPrimitiveFactoryIfE9CreateKeyB5cxx11ERKNS_16MklPoolingParamsE");
 
 // Source: tensorflow/core/kernels/mkl/mkl_pooling_ops_common.cc
 // Name: MklPoolingFwdPrimitive::Execute
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 void ExecutePooling(tensorflow::MklPrimitive*, const float* source, float* result, void* workspace,
                     Stream)
     FASTOPS_SYMBOL(
@@ -180,12 +217,12 @@ void ExecutePooling(tensorflow::MklPrimitive*, const float* source, float* resul
 
 // Source: tensorflow/core/kernels/mkl/mkl_softmax_op.cc
 // Name: MklSoftmaxPrimitive
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 constexpr char kSoftmaxClass[] = "N10tensorflow19MklSoftmaxPrimitiveIfEE";
 
 // Source: tensorflow/core/kernels/mkl/mkl_softmax_op.cc
 // Name: MklSoftmaxPrimitive::Execute
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 void ExecuteSoftmax(tensorflow::MklPrimitive*, const float* source, float* result, Stream)
     FASTOPS_SYMBOL(
         "_ZN10tensorflow19MklSoftmaxPrimitiveIfE7ExecuteEPKfPfSt10shared_ptrIN4dnnl6streamEE");
@@ -194,12 +231,12 @@ void ExecuteSoftmax(tensorflow::MklPrimitive*, const float* source, float* resul
 
 // Source: tensorflow/core/kernels/mkl/mkl_fused_batch_norm_op.cc
 // Name: MklFusedBatchNormFwdPrimitive
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 constexpr char kBatchNormClass[] = "N10tensorflow29MklFusedBatchNormFwdPrimitiveIffEE";
 
 // Source: tensorflow/core/kernels/mkl/mkl_fused_batch_norm_op.cc
 // Name: MklFusedBatchNormFwdPrimitive::Execute
-// Checked: 2.19, 2.20, 2.21
+// Checked: 2.19, 2.20, 2.21, 2.22
 void ExecuteBatchNorm(tensorflow::MklPrimitive*, const float* source, const float* scale,
                       const float* shift, float* result, float* mean, float* variance, Stream,
                       float* workspace)

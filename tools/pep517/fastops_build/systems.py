@@ -17,8 +17,12 @@ MACOS = sys.platform == "darwin"
 KNOWN_BY = str(Path(__file__).resolve().parents[3] / "fastops" / "_core" / "build.py")
 LIBRARIES = runpy.run_path(KNOWN_BY)["LIBRARIES"]
 
-# The folder of oneDNN's headers in wheels, below TensorFlow's headers.
-ONEDNN_HEADERS = ("external/onednn/include", "external/mkl_dnn_acl_compatible/include")
+# The folders of oneDNN's headers in wheels, below TensorFlow's headers. A wheel has one of them:
+# the first one in older wheels for x86-64, the second one in newer ones, the last one on aarch64.
+ONEDNN_HEADERS = (
+    *("external/onednn/include", "external/onednn_async/include"),
+    "external/mkl_dnn_acl_compatible/include",
+)
 
 
 def unsupported():
