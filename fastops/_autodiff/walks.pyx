@@ -139,7 +139,7 @@ cdef class Case:
     cdef list attrs         # of each record; keeps the objects alive whose addresses are in the key
     cdef list registered    # for each op: its entry in TensorFlow's registry, and the function
     cdef bint custom        # whether a record has a custom gradient
-    cdef bint never         # whether a gradient function is missing, or unknown
+    cdef bint never         # whether a gradient function is missing, unknown, or a user's
     cdef Specialization known
     cdef dict ops
     cdef set asked          # the numbers of the arguments whose objects a replay needs
@@ -164,6 +164,8 @@ cdef class Case:
                 ops[op_name] = None
             else:
                 self.custom = True
+                # What a user's function reads may change: the guards of walks compare names only.
+                self.never = self.never or attrs.of_users
         for op_name in ops:
             entry = _registrations.get(op_name)
             function = None if entry is None else entry["type"]

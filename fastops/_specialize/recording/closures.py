@@ -59,10 +59,16 @@ class Closure:
     ----------
     packed : PackedFunction
         The function.
+
+    Attributes
+    ----------
+    of_users : bool
+        Whether one of the functions is not from a known library.
     """
 
     def __init__(self, packed):
         self._packed = packed
+        self.of_users = _is_of_users(packed)
 
     def made(self, tensors):
         """Return a function.
@@ -73,6 +79,13 @@ class Closure:
             Its tensors.
         """
         return _filled(self._packed, tensors)
+
+
+def _is_of_users(packed):
+    if type(packed) is PackedFunction:
+        parts = (packed.defaults, packed.cells)
+        return not is_own(packed.namespace["__name__"]) or any(map(_is_of_users, parts))
+    return type(packed) in (list, tuple) and any(map(_is_of_users, packed))
 
 
 def _filled(packed, tensors):
@@ -93,12 +106,13 @@ def _filled(packed, tensors):
 
 
 def closure_of(function):
-    """Return the `Closure` of a function of a known library, and its tensors.
+    """Return the `Closure` of a function, and its tensors.
 
     Parameters
     ----------
     function : function
-        A function that no longer changes what its cells hold.
+        A function that no longer changes what its cells hold. A user's function is made by code
+        that is shown to be pure: no other function that it makes outlives the call.
 
     Returns
     -------
@@ -109,7 +123,7 @@ def closure_of(function):
     Raises
     ------
     NotClosedError
-        If the function is not from a known library, or depends on an object that may change.
+        If the function depends on an object that may change.
     """
     tensors = []
     key, packed = _packed(function, tensors, 0)
@@ -146,18 +160,29 @@ def _packed(value, tensors, depth):
 def _packed_function(function, tensors, depth):
     namespace, code = function.__globals__, function.__code__
     module = sys.modules.get(namespace.get("__name__"))
-    if module is None or module.__dict__ is not namespace or not is_own(module.__name__):
+    if module is None or module.__dict__ is not namespace:
         raise NotClosedError
+    if not is_own(module.__name__) and _has_lists((function.__defaults__, _held_by(function))):
+        raise NotClosedError  # a list may change, and other code of the user may have it
     if function.__kwdefaults__ or vars(function) or _stores_in_cells(code, code.co_freevars):
         raise NotClosedError
     defaults = _packed(function.__defaults__, tensors, depth + 1)
-    try:
-        held = [cell.cell_contents for cell in function.__closure__ or ()]
-    except ValueError:  # an empty cell
-        raise NotClosedError from None
-    cells = _packed(tuple(held), tensors, depth + 1)
+    cells = _packed(_held_by(function), tensors, depth + 1)
     key = (PackedFunction, code, id(namespace), defaults[0], cells[0])
     return key, PackedFunction(code, namespace, defaults[1], cells[1])
+
+
+def _held_by(function):
+    """Return what the cells of a function hold, as a tuple."""
+    try:
+        return tuple([cell.cell_contents for cell in function.__closure__ or ()])
+    except ValueError:  # an empty cell
+        raise NotClosedError from None
+
+
+def _has_lists(value):
+    """Tell whether a value is a list, or a tuple with lists."""
+    return type(value) is list or (type(value) is tuple and any(map(_has_lists, value)))
 
 
 def _stores_in_cells(code, names):

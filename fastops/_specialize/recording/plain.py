@@ -15,6 +15,7 @@ from collections import namedtuple
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops.custom_gradient import Bind
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable import data_structures
 
@@ -321,6 +322,8 @@ class Judge:
                 self.refuse(value, title)
             self.proof.assigning = self.here  # it may have `out`
             return True
+        if kind is Bind and is_custom_gradient(value):
+            return self.judge(value._f, title, named, depth - 1)
         if value in CLASSES if isinstance(value, type) else is_called(value):
             return True
         return self.judge_object(value, title)
@@ -366,6 +369,17 @@ _METACLASSES = (type, abc.ABCMeta)
 def upstream_or_self(value):
     """Return the original of a stand-in in a class; any other value itself."""
     return value if isinstance(value, (property, staticmethod, classmethod)) else upstream(value)
+
+
+def is_custom_gradient(bound):
+    """Tell whether `tf.custom_gradient` has made an object of a function."""
+    decorator = bound._d
+    return (
+        type(decorator) is types.FunctionType
+        and decorator.__globals__ is tf.custom_gradient.__globals__
+        and decorator.__qualname__ == "custom_gradient.<locals>.decorated"
+        and ATTRIBUTES.isdisjoint(vars(bound))
+    )
 
 
 def _dict_of(value):
