@@ -369,7 +369,7 @@ def test_functions_that_fail():
                 seen.append(outcome(tf.Variable, (lambda x: x,), {}))
                 seen.append(outcome(tf.Variable, (lambda: len,), {}))
                 seen.append(described(tf.Variable(lambda: tf.Variable(3.0))))
-                seen.append(described(tf.Variable(lambda: [1, step], dtype=tf.int64)))
+                seen.append(described(tf.Variable(lambda step=step: [1, step], dtype=tf.int64)))
                 seen.append(outcome(tf.Variable, (lambda: "text",), {"dtype": "int32"}))
                 seen.append(described(tf.Variable(lambda: M)))
             seen.append((tf.get_current_name_scope(), TFE_Py_TapeSetIsStopped()))
