@@ -32,7 +32,7 @@ from fastops._cpp.signature cimport Signature
 from fastops._cpp.tape cimport WalkShape
 from fastops._dispatch cimport Op
 from fastops._situation cimport (
-    NO_PROMOTION, NO_STRATEGY, PLAIN, missing, reason_of,
+    NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reason_of,
 )
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds
@@ -75,7 +75,7 @@ cdef str _RECORDED = _text_of("recorded")
 cdef CallCounts _counts = CallCounts("GradientTape.gradient")
 
 cdef enum:
-    _REQUIRED = PLAIN | NO_STRATEGY | NO_PROMOTION
+    _REQUIRED = PLAIN | ONE_REPLICA | NO_PROMOTION
 
 # The extra cost of a recorded walk and of making its replay, by the time of a walk.
 cdef Estimate _cost = Estimate("recording of walks over tapes", 24.0)

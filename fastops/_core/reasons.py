@@ -217,7 +217,7 @@ REGISTRY = {
             "strategy_scope",
             "surroundings",
             "a scope of a distribution strategy is open",
-            "methods of Keras's objects are replayed in the default strategy's replica",
+            "calls are replayed in the replica of the default strategy, but not in its scope",
         ),
         Reason("graph_scope", "surroundings", "a scope of a graph is open"),
         Reason(

@@ -105,6 +105,24 @@ CALLS = [
 ]
 
 
+def test_in_the_replica_of_the_default_strategy():
+    def call():
+        context = tf.distribute.get_replica_context()
+        return tf.norm(t(2, 3), axis=1), tf.nn.silu(t(4)), context.num_replicas_in_sync
+
+    def run():
+        return tf.distribute.get_strategy().run(lambda: frames(tf.norm, (t(2, 3),), {"axis": 1}))
+
+    wanted = tf.distribute.get_strategy().run(call)
+    learn(call)
+    assert run() == []
+    assert_same(tf.distribute.get_strategy().run(call), wanted)
+    mirrored = tf.distribute.MirroredStrategy(["CPU:0"])
+    with mirrored.scope():
+        assert frames(tf.norm, (t(2, 3),), {"axis": 1}) != []
+    assert_same(mirrored.run(call), wanted)
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize(("name", "arguments", "options"), CALLS, ids=[call[0] for call in CALLS])
 def test_other_values_of_the_same_signature(stock, name, arguments, options):

@@ -281,6 +281,16 @@ def test_training_gives_the_same_weights():
 # ---------------------------------------------------------------------------------------------
 
 
+def test_in_the_replica_of_the_default_strategy():
+    """Steps by `strategy.run`, as in Keras's `fit(run_eagerly=True)`, are replayed like others."""
+    strategy = tf.distribute.get_strategy()
+    hold(lambda call: strategy.run(perceptron, (call,)))
+    hold(lambda call: strategy.run(losses, (call,)))
+    with strategy.scope():
+        wanted = losses(0)
+    assert_same(losses(0), wanted)
+
+
 def test_other_wiring():
     """The same ops on other tensors are another walk."""
 

@@ -26,7 +26,7 @@ from fastops._dispatch cimport Op
 from fastops._install.adapters cimport array_type, call_waiting, put_tensor
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._situation cimport (
-    IN_ORDER, NO_PROMOTION, NO_STRATEGY, PLAIN, missing, reason_of,
+    IN_ORDER, NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reason_of,
 )
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds
@@ -68,7 +68,7 @@ from fastops._specialize.observers import (
 from fastops._specialize.recording.recording import as_refusal, prepare_kernels, recording
 
 cdef enum:
-    _REQUIRED = PLAIN | NO_STRATEGY | NO_PROMOTION  # conditions on the surroundings of a call
+    _REQUIRED = PLAIN | ONE_REPLICA | NO_PROMOTION  # conditions on the surroundings of a call
 
 # Reasons why calls are not replayed. Recordings add reasons of their own.
 cdef str _REFUSED = _text_of("function_refused")
