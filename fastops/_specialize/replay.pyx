@@ -71,7 +71,7 @@ cdef frozenset _SHARED = frozenset([
     "Sqrt", "Square", "Sub", "ZerosLike",
 ])
 
-cdef str _NO_TAPE = "no tape records, since a custom gradient is not from a known library"
+cdef str _NO_TAPE = "no tape records, since a custom gradient holds what may change"
 cdef tuple _NO_SEED = (None,)
 cdef tuple _NO_SEEDS = (None, None)
 
@@ -417,7 +417,7 @@ cdef class Replay:
         if self.made_after != flushes:
             return "the prepared kernels have been dropped"
         if self.custom and taped():
-            return "a tape records, and a custom gradient is not from a known library"
+            return "a tape records, and a custom gradient holds what may change"
         path = None if self.guard is None else self.guard.change()
         if path is None and self.taped is not None and taped():
             return self.taped.change()
