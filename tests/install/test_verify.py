@@ -432,6 +432,23 @@ def test_random_numbers_and_callbacks_are_called_once():
     assert skipped["it calls functions of its caller"] >= 1
 
 
+def test_initial_values_are_computed_once():
+    def run():
+        keras.utils.set_random_seed(1)
+        variables = [tf.Variable(lambda: tf.random.normal([2])) for _ in range(6)]
+        layers = [keras.layers.Dense(3) for _ in range(6)]
+        for layer in layers:
+            layer.build([1, 5])
+        made = [*variables, *(layer.kernel for layer in layers)]
+        return [*(variable.numpy() for variable in made), tf.random.normal([2])]
+
+    wanted = run()
+    fastops.install(verify="raise")
+    assert_same(run(), wanted)
+    assert not fastops.verified().differences
+    assert fastops.verified().skipped["it calls functions of its caller"] >= 12
+
+
 def test_a_function_is_traced_once_and_its_python_runs_once():
     traces = []
 

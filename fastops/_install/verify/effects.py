@@ -494,7 +494,8 @@ def _plain(replacement, name, args, kwargs):
     if name == "ConcreteFunction._call_flat":
         return LEFT  # it may change variables, and tapes would record both calls
     if name == "tf.Variable":
-        return Effects(compare=_same_variables)
+        value = args[1] if len(args) > 1 else kwargs.get("initial_value")
+        return _CALLBACKS if callable(value) else Effects(compare=_same_variables)
     if name.endswith("__next__"):
         return Effects(attributes=[(args[0], ("_index",))])
     return Effects()
