@@ -258,11 +258,14 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
         if option == "initial_value" and position < 0:
             position = n + i
             continue
+        if option == "name":
+            name = "Variable" if value is None else value
+            continue
         options.append(value)
         if option == "dtype":
             dtype = value
-        elif option == "name" and value is not None:
-            name = value
+        elif option == "experimental_enable_variable_lifting" and value is False:
+            return call_original(self, args, nargsf, keywords)  # tapes see the initial value
     # TensorFlow takes a name with a slash at its end as that of a name scope.
     if (
         position < 0

@@ -175,7 +175,6 @@ def test_later_variables_are_made_without_tensorflows_python(make, value):
         for step in range(TIMES):
             make(VALUES[value](step))
         assert not makes(make, VALUES[value](0))
-        assert makes(tf.Variable, 3.0, name=f"{value} {make}")
     assert makes(make, VALUES[value](0))
 
 
@@ -326,6 +325,26 @@ def test_tapes_do_not_see_the_making():
             assert TFE_Py_TapeSetIsStopped()
 
 
+def test_tapes_see_initial_values_that_are_not_lifted():
+    def run():
+        results = []
+        for _ in range(TIMES):
+            values = []
+            with tf.GradientTape() as tape:
+                x = tf.constant(3.0)
+                tape.watch(x)
+                tf.Variable(
+                    lambda x=x, values=values: values.append(x * x) or values[0],
+                    experimental_enable_variable_lifting=False,
+                )
+            results.append(tape.gradient(values[0], x))
+        return results
+
+    want, got = in_both(run)
+    assert_same(got, want)
+    assert got[-1].numpy() == 6.0
+
+
 def test_functions_are_called_once_and_in_the_scope_of_the_variable():
     def run():
         seen = []
@@ -389,6 +408,7 @@ def test_name_scopes_share_a_template():
             assert make(step).name == f"scope_{step}/weight:0"
         assert not makes(make, "new")
         assert make("new")._handle_name == "scope_new/weight:0"
+        assert not makes(make, "new", "other")  # names share it, too
         assert makes(make, "new", "absolute/")
 
 

@@ -44,6 +44,15 @@ def test_a_closure_is_made_again_with_other_tensors():
     assert closure.made([Y])(X) == scaled(Y, 4, (1.0, Y))(X)
 
 
+def test_functions_of_users():
+    closure, tensors = closure_of(of_a_user())
+    assert closure.of_users
+    assert closure.made(tensors)(Y) == of_a_user()(Y)
+    assert closure_of(of_a_user())[0] is closure
+    assert closure_of(of_a_user(3.0))[0] is not closure
+    assert not closure_of(scaled(X, 4))[0].of_users
+
+
 def test_equal_functions_have_the_same_closure():
     assert closure_of(scaled(X, 4))[0] is closure_of(scaled(Y, 4))[0]
     others = [scaled(X, 4.0), scaled(X, 5), scaled(X, 4, [0.0]), scaled(X, -0.0), scaled(X, 0.0)]
@@ -69,8 +78,20 @@ def test_closures_keep_no_tensor():
     assert closure.made([Y])(X) == scaled(Y, 4)(X)
 
 
-def of_a_user():
-    return lambda x: x + X
+def of_a_user(factor=2.0):
+    return lambda x: x * factor + X
+
+
+def of_a_user_with_a_list():
+    return of_a_user([2.0])
+
+
+def of_a_user_with_a_list_as_default():
+    return lambda x, more=(1.0, [2.0]): x + more[0] + X
+
+
+def of_no_module():
+    return types.FunctionType(of_a_user().__code__, {}, "function", None, of_a_user().__closure__)
 
 
 def assigning():
@@ -129,7 +150,9 @@ def recursive():
 @pytest.mark.parametrize(
     "make",
     [
-        of_a_user,
+        of_a_user_with_a_list,
+        of_a_user_with_a_list_as_default,
+        of_no_module,
         assigning,
         assigning_inside,
         with_attributes,
