@@ -90,7 +90,8 @@ that TensorFlow's Python read during the recording, and the sizes that it may ha
 differs, or if an op fails, TensorFlow's function is called.
 
 Calls of the public functions above that no lowering handles are replayed, too. No call is replayed
-within a graph, a strategy other than the default one, or, if there are several devices, a device scope.
+within a graph, a strategy other than the default one, or, if there are several devices, a device
+scope.
 
 | namespace | functions |
 | --- | --- |
