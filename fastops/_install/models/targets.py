@@ -158,7 +158,7 @@ class _DtypesOfLosses:
     """
 
     def __init__(self, kind):
-        self._kind, self._dtype = kind, vars(kind)["dtype"]
+        self._dtype = vars(kind)["dtype"]
 
     def __call__(self, loss):
         if type(loss).dtype is not self._dtype:
