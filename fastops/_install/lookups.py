@@ -138,13 +138,8 @@ def _is_own(function):
     return package in PACKAGES or package == "inspect"
 
 
-class Lookups:
+class _Names:
     """Collects the names that some code looks up, and the objects that they lead to.
-
-    Parameters
-    ----------
-    cold : bool
-        Whether the guard may be slow, because the guarded call takes long.
 
     Attributes
     ----------
@@ -152,42 +147,167 @@ class Lookups:
         Whether all these objects are TensorFlow's and Keras's own.
     """
 
-    def __init__(self, cold=False):
+    def __init__(self):
         self.settled = True
-        self._cold = cold
-        self._own = set()  # the modules of the first piece
         self._below = []  # functions that mirrored code calls, with their depth of calls
         self._each = set()
         self._found = {}  # by identity of a dict or class: the holder, and its values by name
         self._passed = set()
+
+    def add_piece(self, piece):
+        """Add the code that a piece mirrors."""
+        raise NotImplementedError
+
+    def add(self, code, namespace, depth=0):
+        """Add code with its global variables. `depth`: the calls between mirrored code and it."""
+        if (code, id(namespace)) in self._passed:
+            return
+        self._passed.add((code, id(namespace)))
+        mirrored = depth == 0 and namespace.get("__name__") not in PASSED_OVER
+        reads = reads_of(code, namespace, mirrored, _KINDS, _classify, _is_of_module(namespace))
+        self.settled = self.settled and not reads.foreign
+        self._merge(reads.names)
+        self._each.update(reads.called)
+        self._below += [(function, max(depth, not mirrored) + 1) for function in reads.below]
+        for piece in reads.pieces:
+            self.add_piece(piece)
+        for inner, globals_there in reads.generated:
+            self.add(inner, globals_there)
+
+    def _add_below(self):
+        """Add the code of the queued functions."""
+        while self._below:
+            pending, self._below = self._below, []
+            for value, depth in pending:
+                if depth <= MAX_CALL_DEPTH:
+                    for function in functions_in(value):
+                        self.add(function.__code__, function.__globals__, depth)
+
+    def _merge(self, names):
+        for holder, values in names:
+            found = self._found.get(id(holder))
+            if found is None:
+                self._found[id(holder)] = (holder, dict(values))
+            else:
+                found[1].update(values)
+
+    def _note(self, holder, name):
+        """Add a name that mirrored code reads."""
+        found = name_in(holder, name, _classify)
+        self.settled = self.settled and not found.foreign
+        if found.compared:
+            self._merge([(holder, {name: found.value})])
+            if found.called:
+                self._each.add(id(holder))
+
+
+class _PieceNames(_Names):
+    """The names in the code that a piece mirrors, without those in other pieces that it names.
+
+    Parameters
+    ----------
+    parts : iterable of str
+        The functions whose code the piece mirrors.
+
+    Attributes
+    ----------
+    pieces : list of str
+        The other pieces.
+    """
+
+    def __init__(self, parts):
+        super().__init__()
+        self.pieces = []
+        self._codes = []
+        self._definitions = []  # in the form that `Guard` expects
+        for part in parts:
+            self._add_part(*part.split(":"))
+        self._add_below()
+        self._guard = Guard(self._compared)
+
+    def add_piece(self, piece):
+        """Note another piece."""
+        self.pieces.append(piece)
+
+    def is_current(self):
+        """Tell whether the names still lead to the same objects, and these to the same code."""
+        return (
+            self.settled
+            and all(function.__code__ is code for function, code in self._codes)
+            and bool(self._guard)
+        )
+
+    def merge_into(self, names):
+        """Add these names to others."""
+        names.settled = names.settled and self.settled
+        names._merge(self._found.values())
+        names._each |= self._each
+
+    def _add_part(self, module, definition):
+        module = running_name(module)
+        if module not in sys.modules:
+            return
+        value, holder = sys.modules[module], None
+        for name in definition.split("."):
+            holder = value
+            value = _attribute(holder, name)
+            if value is not MISSING:
+                names = holder if isinstance(holder, type) else vars(holder)
+                self._definitions.append((names, {name: upstream(value)}, True))
+        if isinstance(holder, type):
+            self._note(_CONCRETE.get(holder, holder), definition.rpartition(".")[2])
+        if value is not MISSING and restated.name_of(upstream(value)) is None:
+            self.settled = False
+        for function in functions_in(value):
+            self._codes.append((function, function.__code__))
+            self.add(function.__code__, function.__globals__)
+
+    def _compared(self):
+        found = [(holder, names, True) for holder, names in self._found.values()]
+        return self._definitions + found, True
+
+
+_of_parts: dict = {}  # by functions whose code a piece mirrors: their `_PieceNames`
+
+
+def _names_of(parts):
+    """Return the `_PieceNames` of a piece. Many guards cover the same pieces."""
+    known = _of_parts.get(parts)
+    if known is None or not known.is_current():
+        known = _of_parts[parts] = _PieceNames(parts)
+    return known
+
+
+class Lookups(_Names):
+    """Collects the names that some code looks up, with those of all pieces that it names.
+
+    Parameters
+    ----------
+    cold : bool
+        Whether the guard may be slow, because the guarded call takes long.
+    """
+
+    def __init__(self, cold=False):
+        super().__init__()
+        self._cold = cold
+        self._own = set()  # the modules of the first piece
         self._pieces = set()
 
     def add_piece(self, piece):
         """Add the code that a piece mirrors."""
         if piece in self._pieces:
             return
-        parts = restated.table()["rests_on"][piece]
+        parts = tuple(restated.table()["rests_on"][piece])
         if not self._pieces:
             self._own.update(_TOGETHER.get(piece.partition(":")[0], (piece.partition(":")[0],)))
             more = BEHIND.get(READS if piece.startswith(_OF_VARIABLES) else piece, ())
-            parts = [*parts, *more]
+            parts += more
             self._own.update(part.partition(":")[0] for part in more)
         self._pieces.add(piece)
-        for part in parts:
-            module, _, definition = part.partition(":")
-            module = running_name(module)
-            if module not in sys.modules:
-                continue
-            value, holder = sys.modules[module], None
-            for name in definition.split("."):
-                holder = value
-                value = _attribute(holder, name)
-            if isinstance(holder, type):
-                self._note(_CONCRETE.get(holder, holder), definition.rpartition(".")[2])
-            if value is not MISSING and restated.name_of(upstream(value)) is None:
-                self.settled = False
-            for function in functions_in(value):
-                self.add(function.__code__, function.__globals__)
+        names = _names_of(parts)
+        names.merge_into(self)
+        for inner in names.pieces:
+            self.add_piece(inner)
 
     def add_class(self, kind, methods):
         """Add the methods of a class, and the code of the named ones."""
@@ -198,23 +318,6 @@ class Lookups:
         for name in methods:
             for function in functions_in(_attribute(kind, name)):
                 self.add(function.__code__, function.__globals__)
-
-    def add(self, code, namespace, depth=0):
-        """Add code with its global variables. `depth`: the calls between mirrored code and it."""
-        if (code, id(namespace)) in self._passed:
-            return
-        self._passed.add((code, id(namespace)))
-        mirrored = depth == 0 and namespace.get("__name__") not in PASSED_OVER
-        reads = reads_of(code, namespace, mirrored, _KINDS, _classify, _is_of_module(namespace))
-        self.settled = self.settled and not reads.foreign
-        for holder, names in reads.names:
-            self._found.setdefault(id(holder), (holder, {}))[1].update(names)
-        self._each.update(reads.called)
-        self._below += [(function, max(depth, not mirrored) + 1) for function in reads.below]
-        for piece in reads.pieces:
-            self.add_piece(piece)
-        for inner, globals_there in reads.generated:
-            self.add(inner, globals_there)
 
     def add_function(self, function):
         """Add a function that an object holds: code calls it without naming it."""
@@ -227,22 +330,8 @@ class Lookups:
 
     def finish(self):
         """Add the code of the queued functions, and return the arguments of `Guard`."""
-        while self._below:
-            pending, self._below = self._below, []
-            for value, depth in pending:
-                if depth <= MAX_CALL_DEPTH:
-                    for function in functions_in(value):
-                        self.add(function.__code__, function.__globals__, depth)
+        self._add_below()
         return self.entries(), self.settled
-
-    def _note(self, holder, name):
-        """Add a name that mirrored code reads."""
-        found = name_in(holder, name, _classify)
-        self.settled = self.settled and not found.foreign
-        if found.compared:
-            self._found.setdefault(id(holder), (holder, {}))[1][name] = found.value
-            if found.called:
-                self._each.add(id(holder))
 
     def entries(self):
         """Return the entries that the guard compares."""
