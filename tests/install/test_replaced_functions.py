@@ -12,7 +12,7 @@ from calls import frames
 from replaced import counted, places, programs, t
 from support import assert_same, outcome
 from tensorflow.python.framework import ops
-from tensorflow.python.ops import gen_math_ops, math_ops, resource_variable_ops
+from tensorflow.python.ops import gen_math_ops, math_grad, math_ops, resource_variable_ops
 
 import fastops
 from fastops._install import lookups, restated
@@ -294,6 +294,28 @@ def test_a_guard_compares_nothing_while_nothing_changes():
             assert not guard
             assert guard.differing() == ["tensorflow.python.ops.gen_math_ops.mat_mul"]
         assert guard
+
+
+def test_later_guards_of_a_piece_see_what_is_replaced():
+    piece = "tensorflow.python.ops.math_ops:matmul"
+    make = lookups.of_piece.__wrapped__
+    with fastops.accelerated():
+        assert make(piece)  # its names are known now
+        for name in ("gen_math_ops.mat_mul", "math_ops.matmul", "math_ops.cast"):
+            with unittest.mock.patch(f"tensorflow.python.ops.{name}"):
+                assert not make(piece), name
+            assert make(piece)
+
+
+def test_names_of_a_function_are_found_anew_if_its_code_changes():
+    parts, function = ("tensorflow.python.ops.math_grad:_AbsGrad",), math_grad._AbsGrad
+    names, code = lookups._names_of(parts), function.__code__
+    assert lookups._names_of(parts) is names
+    try:
+        function.__code__ = code.replace(co_name="changed")
+        assert lookups._names_of(parts) is not names
+    finally:
+        function.__code__ = code
 
 
 def test_recordings_of_the_same_code_of_libraries_share_a_guard():
