@@ -88,9 +88,9 @@ def _tape_targets(methods):
         yield Target("gradients", f"tf.GradientTape.{name}", kind, name, make)
 
 
-def _variable_targets(variables):
+def _variable_targets(variables, slices):
     kind = upstream.look_up("tensorflow.python.ops.resource_variable_ops.ResourceVariable")
-    for name, make in variables.METHODS.items():
+    for name, make in {**variables.METHODS, **slices.METHODS}.items():
         title = f"tf.Variable.{name}"
         with upstream.contained("variables", title):
             holder = next((base for base in kind.__mro__ if name in vars(base)), kind)
@@ -206,7 +206,7 @@ GROUPS = in_order(
     Group(
         31, "gradients", "methods of tapes", "gradients.tape_methods", _tape_targets, together=True
     ),
-    Group(32, "variables", "methods of variables", "variables", _variable_targets),
+    Group(32, "variables", "methods of variables", "variables slices", _variable_targets),
     Group(33, "variables", "the making of variables", "construction", _construction_targets),
     Group(
         34, "operators", "iteration over tensors", "iteration", _iteration_targets, together=True

@@ -43,11 +43,7 @@ cdef type _complex = np.complexfloating
 cdef object _as_array = np.asarray
 
 
-cdef object _graph_of(Replacement method, PyObject* variable):
-    """Return the default graph; None if the call must fall back to TensorFlow.
-
-    The variable must be exactly a `ResourceVariable`, and its value must not be cached.
-    """
+cdef object graph_of(Replacement method, PyObject* variable):
     cdef bint scoped
     if (
         Py_TYPE(<object>variable) != <void*>_Variable
@@ -69,7 +65,7 @@ cdef object _graph_of(Replacement method, PyObject* variable):
     return graph if is_ordinary(graph) else None
 
 
-cdef int _tell_tapes(object variable, object graph) except -1:
+cdef int tell_tapes(object variable, object graph) except -1:
     if not variable._trainable:
         return 0
     variables = (variable,)
@@ -125,11 +121,11 @@ cdef PyObject* _read(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef VariableRead self = <VariableRead>callable
     if keywords != NULL or PyVectorcall_NARGS(nargsf) != 1:
         return call_original(self, args, nargsf, keywords)
-    graph = _graph_of(self, args[0])
+    graph = graph_of(self, args[0])
     if graph is None:
         return call_original(self, args, nargsf, keywords)
     variable = <object>args[0]
-    _tell_tapes(variable, graph)
+    tell_tapes(variable, graph)
     variable._variable_read = True
     if self.kind == READ_VALUE_NO_COPY:
         _DISABLE_COPY.run((variable._handle,))
@@ -187,6 +183,25 @@ cdef class Assign(Replacement):
         self.vectorcall = _assign
 
 
+cdef object value_for(object variable, object value):
+    if type(value) is float or type(value) is int:
+        try:
+            value = _convert(value, dtype=variable._dtype)
+        except Exception:  # TensorFlow will raise the error
+            return None
+    elif is_numpy(<PyObject*>value) or (
+        is_list(<PyObject*>value) and has_default_conversion(<PyObject*>value)
+    ):
+        value = constant(value, <DataType><int>variable._dtype._type_enum)
+    if (
+        not IsEagerTensor(<PyObject*>value)
+        or local_tensor(<PyObject*>value) == NULL
+        or <int>handle_dtype(<PyObject*>value) != variable._dtype._type_enum
+    ):
+        return None
+    return value
+
+
 cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
                        PyObject* keywords) except NULL:
     cdef Assign self = <Assign>callable
@@ -194,7 +209,7 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef bint read_value = True
     if PyVectorcall_NARGS(nargsf) != 2:
         return call_original(self, args, nargsf, keywords)
-    graph = _graph_of(self, args[0])
+    graph = graph_of(self, args[0])
     if graph is None:
         return call_original(self, args, nargsf, keywords)
     if keywords != NULL:
@@ -205,21 +220,8 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
                 read_value = value
             elif name != "use_locking":  # TensorFlow ignores this argument, too
                 return call_original(self, args, nargsf, keywords)
-    variable, value = <object>args[0], <object>args[1]
-    if type(value) is float or type(value) is int:
-        try:
-            value = _convert(value, dtype=variable._dtype)
-        except Exception:  # TensorFlow will raise the error
-            return call_original(self, args, nargsf, keywords)
-    elif is_numpy(<PyObject*>value) or (
-        is_list(<PyObject*>value) and has_default_conversion(<PyObject*>value)
-    ):
-        value = constant(value, <DataType><int>variable._dtype._type_enum)
-    if (
-        not IsEagerTensor(<PyObject*>value)
-        or local_tensor(<PyObject*>value) == NULL
-        or <int>handle_dtype(<PyObject*>value) != variable._dtype._type_enum
-    ):
+    variable, value = <object>args[0], value_for(<object>args[0], <object>args[1])
+    if value is None:
         return call_original(self, args, nargsf, keywords)
     if self.call is not _ASSIGN:
         result = self.call.run((variable._handle, value))
@@ -229,7 +231,7 @@ cdef PyObject* _assign(PyObject* callable, PyObject* const* args, size_t nargsf,
     else:
         return call_original(self, args, nargsf, keywords)
     if read_value:
-        result = _unread(variable, graph, result)
+        result = unread(variable, graph, result)
     Py_INCREF(result)
     return <PyObject*>result
 
@@ -244,10 +246,10 @@ cdef PyObject* _lazy_read(PyObject* callable, PyObject* const* args, size_t narg
     cdef Replacement self = <Replacement>callable
     graph = None
     if keywords == NULL and PyVectorcall_NARGS(nargsf) == 2:
-        graph = _graph_of(self, args[0])
+        graph = graph_of(self, args[0])
     if graph is None:
         return call_original(self, args, nargsf, keywords)
-    result = _unread(<object>args[0], graph, <object>args[1])
+    result = unread(<object>args[0], graph, <object>args[1])
     Py_INCREF(result)
     return <PyObject*>result
 
@@ -255,11 +257,10 @@ cdef PyObject* _lazy_read(PyObject* callable, PyObject* const* args, size_t narg
 cdef dict _unread_state = None  # the attributes that all unread variables share
 
 
-cdef object _unread(object variable, object graph, object parent_op):
-    """Return the result of an assignment: a variable whose value is read on first use."""
+cdef object unread(object variable, object graph, object parent_op):
     global _unread_state
     cdef dict state
-    _tell_tapes(variable, graph)
+    tell_tapes(variable, graph)
     if _unread_state is None:
         result = _UnreadVariable(
             handle=variable._handle,

@@ -113,61 +113,66 @@ cdef object _index(object item, int* dtype):
     return values[0]
 
 
-cdef int _getitem(Lowering self, Draft* draft) except -1:
-    # tensor, slice_spec, var
+cdef bint read_index(object spec, list begins, list ends, list strides, Masks* masks) except -1:
     cdef Py_ssize_t i
     cdef long long number
-    cdef int begin_mask = 0, end_mask = 0
-    cdef int ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0
     cdef int dtype = DT_INVALID
-    if _tf_ops._numpy_style_slicing:
-        return NOT_LOWERED
-    spec = <object>draft.values[1]
     if type(spec) is not tuple and type(spec) is not list:
-        if IsEagerTensor(draft.values[1]) and tensor_dtype(draft.values[1]) == DT_BOOL:
-            return _masked(self, 1, draft, <object>draft.values[0], spec, 0)
         spec = (spec,)
     if not 0 < len(spec) <= MAX_RANK:
-        return NOT_LOWERED
-    begins, ends, strides = [], [], []
+        return False
+    masks.begin = masks.end = masks.ellipsis = masks.new_axis = masks.shrink_axis = 0
     for i, item in enumerate(spec):
         start, stop, step = 0, 0, 1
         if type(item) is slice:
             start, stop, step = item.start, item.stop, item.step
             if start is None:
                 start = 0
-                begin_mask |= 1 << i
+                masks.begin |= 1 << i
             if stop is None:
                 stop = 0
-                end_mask |= 1 << i
+                masks.end |= 1 << i
             if step is None:
                 step = 1
             start, stop, step = [_index(bound, &dtype) for bound in (start, stop, step)]
         elif item is Ellipsis:
-            ellipsis_mask |= 1 << i
+            masks.ellipsis |= 1 << i
         elif item is None:
-            new_axis_mask |= 1 << i
+            masks.new_axis |= 1 << i
         else:
             start = _index(item, &dtype)
             if not is_int32(<PyObject*>start, &number):
-                return NOT_LOWERED
+                return False
             stop = number + 1
-            shrink_axis_mask |= 1 << i
+            masks.shrink_axis |= 1 << i
         begins.append(start)
         ends.append(stop)
         strides.append(step)
     for part in (begins, ends, strides):
         for start in part:
             if not is_int32(<PyObject*>start, &number):
-                return NOT_LOWERED
+                return False
+    return True
+
+
+cdef int _getitem(Lowering self, Draft* draft) except -1:
+    # tensor, slice_spec, var
+    cdef Masks masks
+    cdef list begins = [], ends = [], strides = []
+    if _tf_ops._numpy_style_slicing:
+        return NOT_LOWERED
+    if IsEagerTensor(draft.values[1]) and tensor_dtype(draft.values[1]) == DT_BOOL:
+        return _masked(self, 1, draft, <object>draft.values[0], <object>draft.values[1], 0)
+    if not read_index(<object>draft.values[1], begins, ends, strides, &masks):
+        return NOT_LOWERED
     draft.values[3] = keep(draft, begins)
     draft.values[4] = keep(draft, ends)
     draft.values[5] = keep(draft, strides)
-    draft.values[6] = PyTuple_GET_ITEM(_MASKS, begin_mask)
-    draft.values[7] = PyTuple_GET_ITEM(_MASKS, end_mask)
-    draft.values[8] = PyTuple_GET_ITEM(_MASKS, ellipsis_mask)
-    draft.values[9] = PyTuple_GET_ITEM(_MASKS, new_axis_mask)
-    draft.values[10] = PyTuple_GET_ITEM(_MASKS, shrink_axis_mask)
+    draft.values[6] = PyTuple_GET_ITEM(_MASKS, masks.begin)
+    draft.values[7] = PyTuple_GET_ITEM(_MASKS, masks.end)
+    draft.values[8] = PyTuple_GET_ITEM(_MASKS, masks.ellipsis)
+    draft.values[9] = PyTuple_GET_ITEM(_MASKS, masks.new_axis)
+    draft.values[10] = PyTuple_GET_ITEM(_MASKS, masks.shrink_axis)
     return CHOSEN
 
 

@@ -20,7 +20,7 @@ from tensorflow.python.ops import gen_resource_variable_ops as gen
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from fastops._core.tables import policy
-from fastops._install import intercept, traced, variables
+from fastops._install import intercept, slices, traced, variables
 from fastops._install.answer import Answer
 from fastops._install.gradients.tape_methods import Gradient
 from fastops._install.keras.calls import LayerCall
@@ -561,5 +561,7 @@ _OF_CLASSES = {
     Gradient: _of_tape,
     variables.VariableRead: _pure,
     variables.Assign: _assigned,
+    slices.VariableSlice: _pure,
+    slices.AssignSlice: _assigned,
     Replacement: _plain,
 }
