@@ -97,6 +97,12 @@ HELPERS = (
         "(values, dtype=None, order=None, copy=None)",
         "arrays, numbers, strings, eager tensors, lists and tuples",
     ),
+    Helper(
+        "ops.script_ops._internal_py_func",
+        "(func, inp, Tout, stateful=None, use_eager_py_func=False, is_grad_func=False, name=None)",
+        "functions of `tf.py_function`, given eager tensors, variables, arrays and numbers, with"
+        " dtypes of results",
+    ),
     Helper("util.traceback_utils.is_traceback_filtering_enabled", "()", "anything"),
     Helper("eager.context.executing_eagerly", "()", "eager calls"),
     Helper("framework.ops.executing_eagerly_outside_functions", "()", "eager calls"),

@@ -62,6 +62,7 @@ _SKIPPED = (
     *((name, _CALLBACKS) for name in ("tf.cond", "tf.case", "tf.switch_case")),
     ("*.map_structure*", _CALLBACKS),
     ("StrategyExtendedV2.update", _CALLBACKS),
+    ("script_ops._internal_py_func", _CALLBACKS),
     ("module._flatten_module", "it returns a generator"),
     ("*.__setattr__", _OBJECT),
     ("name_scope_v2.*", _OBJECT),
