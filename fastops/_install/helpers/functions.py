@@ -103,6 +103,11 @@ HELPERS = (
         "functions of `tf.py_function`, given eager tensors, variables, arrays and numbers, with"
         " dtypes of results",
     ),
+    Helper(
+        "ops.parallel_for.control_flow_ops.vectorized_map",
+        "(fn, elems, fallback_to_while_loop=True, warn=True)",
+        "functions of users that are shown to be pure, and eager tensors in lists, tuples and dicts",
+    ),
     Helper("util.traceback_utils.is_traceback_filtering_enabled", "()", "anything"),
     Helper("eager.context.executing_eagerly", "()", "eager calls"),
     Helper("framework.ops.executing_eagerly_outside_functions", "()", "eager calls"),

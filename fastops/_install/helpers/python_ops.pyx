@@ -175,7 +175,7 @@ cdef object _run(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* key
     # func, inp, Tout, stateful=None, use_eager_py_func=False, is_grad_func=False, name=None
     cdef PyObject* given[MAX_PARAMS]
     cdef Outcome outcome
-    cdef list inputs, dtypes, results
+    cdef list inputs, dtypes
     if not self.bind(args, n, keywords, given) or missing(_REQUIRED):
         return DECLINED
     function, name = <object>given[0], <object>given[6]

@@ -63,6 +63,7 @@ _SKIPPED = (
     ("*.map_structure*", _CALLBACKS),
     ("StrategyExtendedV2.update", _CALLBACKS),
     ("script_ops._internal_py_func", _CALLBACKS),
+    ("control_flow_ops.vectorized_map", _CALLBACKS),
     ("module._flatten_module", "it returns a generator"),
     ("*.__setattr__", _OBJECT),
     ("name_scope_v2.*", _OBJECT),

@@ -127,6 +127,10 @@ cdef class Watch(Condition):
             if collects:
                 PyGC_Enable()
 
+    def reaches(self, set identities):
+        """Tell whether an object with one of these identities is in a place."""
+        return self.has_any(identities)
+
     cdef bint has_any(self, set identities) except -1:
         """Whether an object with one of these identities is in a place."""
         cdef size_t i
@@ -389,6 +393,10 @@ cdef class Globals(Condition):
                     return False
             self.versions[i] = DictVersion(PyList_GET_ITEM(self.modules, i))
         return True
+
+    def reaches(self, set identities):
+        """Tell whether an object with one of these identities is a global."""
+        return self.has_any(identities)
 
     cdef bint has_any(self, set identities) except -1:
         """Whether an object with one of these identities is a global."""

@@ -164,7 +164,7 @@ def _packed_function(function, tensors, depth):
         raise NotClosedError
     if not is_own(module.__name__) and _has_lists((function.__defaults__, _held_by(function))):
         raise NotClosedError  # a list may change, and other code of the user may have it
-    if function.__kwdefaults__ or vars(function) or _stores_in_cells(code, code.co_freevars):
+    if function.__kwdefaults__ or vars(function) or stores_in_cells(code, code.co_freevars):
         raise NotClosedError
     defaults = _packed(function.__defaults__, tensors, depth + 1)
     cells = _packed(_held_by(function), tensors, depth + 1)
@@ -185,7 +185,7 @@ def _has_lists(value):
     return type(value) is list or (type(value) is tuple and any(map(_has_lists, value)))
 
 
-def _stores_in_cells(code, names):
+def stores_in_cells(code, names):
     """Tell whether code assigns to one of its free variables."""
     if any(
         instruction.opname in _STORES and instruction.argval in names
@@ -193,6 +193,6 @@ def _stores_in_cells(code, names):
     ):
         return True
     return any(
-        isinstance(const, types.CodeType) and _stores_in_cells(const, names)
+        isinstance(const, types.CodeType) and stores_in_cells(const, names)
         for const in code.co_consts
     )
