@@ -439,6 +439,12 @@ REGISTRY = {
             "functions: fastops makes later ones",
         ),
         Reason("kind_varies", "kind", "two objects of a kind differ"),
+        Reason(
+            "body_unusable",
+            "kind",
+            "only TensorFlow can call a function that a program passes to it for elements",
+            "the text ends with the cause",
+        ),
         Reason("variable_not_plain", "kind", "the variable is not a plain ResourceVariable"),
         Reason("batch_elements", "kind", "the elements of Keras's dataset do not match the arrays"),
         Reason("batch_order", "kind", "the order of the rows of Keras's dataset cannot be read"),

@@ -4,14 +4,15 @@ In each eager call, TensorFlow traces such a function anew. A `Body` is what a t
 code of the function and what its cells and defaults hold. So a new lambda of the same code with
 equal values is the same body. A trace is used again under these conditions:
 
-- The code of users that ran in the trace is shown to be pure (`fastops._specialize.recording.proof`).
+- The code of users that ran in the trace is shown to be pure
+  (`fastops._specialize.recording.proof`).
 - What this code names is unchanged (`fastops._specialize.guards`).
 - The structures, dtypes and shapes of the elements are the same.
 - All ops are stateless, or only read variables.
 
-Each call passes its own tensors in the places of those that the trace has captured. While TensorFlow
-traces, it sees the values of small tensors. These values are compared, except those of floating
-elements: the function gets slices of them at an index that the trace does not know.
+Each call passes its own tensors in the places of those that the trace has captured. While
+TensorFlow traces, it sees the values of small tensors. These values are compared, except those of
+floating elements: the function gets slices of them at an index that the trace does not know.
 """
 
 import sys
@@ -61,10 +62,6 @@ _READING = frozenset({"Placeholder", "ReadVariableOp", "VariableShape"})
 
 class OtherError(Exception):
     """A value is of a class that bodies do not have."""
-
-
-class UnusableError(Exception):
-    """A trace cannot be used again."""
 
 
 class Body:
@@ -174,7 +171,11 @@ class _Frame:
     """
 
     def __init__(self, frame):
-        self.f_code, self.f_globals, self.f_builtins = frame.f_code, frame.f_globals, frame.f_builtins
+        self.f_code, self.f_globals, self.f_builtins = (
+            frame.f_code,
+            frame.f_globals,
+            frame.f_builtins,
+        )
         free = frame.f_code.co_freevars
         self.f_locals = {
             name: value
@@ -224,9 +225,7 @@ class Witness:
         """Note an event."""
         if self.frame is None:
             if not (
-                event == "call"
-                and frame.f_code is self.code
-                and frame.f_back.f_code is self.caller
+                event == "call" and frame.f_code is self.code and frame.f_back.f_code is self.caller
             ):
                 return
             self.frame, self.calls = frame, self.calls + 1
@@ -301,7 +300,10 @@ class Bodies:
 
     def __init__(self, title):
         self.known, self.counts = Cache(MAX_BODIES), CallCounts(title)
-        self.other = Learned("others")
+
+    def forget(self):
+        """Forget all bodies."""
+        self.known.clear()
 
     def find(self, body):
         """Return the `Known` of a body, and the `Trace` that fits or None."""
@@ -331,12 +333,23 @@ class Known:
             and self.made < MAX_FAILURES * (1 + self.used)
         )
 
+    def refuse(self, why):
+        """Leave all calls to TensorFlow, for an exception."""
+        if isinstance(why, RefusedError):
+            self.learned.leave(why.sentence, why.detail)
+        else:
+            self.learned.refuse("body_unusable", repr(why))
+
     def add(self, trace):
         """Add a trace."""
         self.traces = [trace, *self.traces[: MAX_TRACES - 1]]
         self.learned.learn(True)
 
 
+OTHER, MISSED = Learned("other arguments"), Learned("a body that no trace fits")
+"""Stand for calls that TensorFlow makes, in counts."""
+
+OTHER.refuse("method_argument_type")
 _maps = Bodies("tf.vectorized_map")
 
 
@@ -383,7 +396,7 @@ def vectorized_map(fn, elems, fallback_to_while_loop, warn):
         elems = _converted(elems)
         body = Body(fn, elems)
     except OtherError:
-        _maps.counts.count(_maps.other)
+        _maps.counts.count(OTHER)
         return None
     body.key = (*body.key, fallback_to_while_loop, warn, ag_ctx.control_status_ctx().status)
     known, trace = _maps.find(body)
@@ -394,10 +407,15 @@ def vectorized_map(fn, elems, fallback_to_while_loop, warn):
             return None
         _maps.counts.count(known.learned)
         return (result,)
-    _maps.counts.count(_maps.other if known.learned.is_active else known.learned)
+    _maps.counts.count(MISSED if known.learned.is_active else known.learned)
     if not known.is_due() or sys.getprofile() is not None:
         return None
     return (_learn(known, body, fn, elems, fallback_to_while_loop, warn),)
+
+
+def forget():
+    """Forget all traces."""
+    _maps.forget()
 
 
 def _converted(elems):
@@ -439,28 +457,26 @@ def _learn(known, body, fn, elems, fallback_to_while_loop, warn):
             witness.objection = "the code sets a profile function"
     try:
         known.add(_trace_of(function.get_concrete_function(), witness, body, fn, elems))
-    except (RefusedError, UnusableError) as why:
-        known.learned.leave(str(why))
     except Exception as why:  # the call has succeeded: only the trace is not kept
-        known.learned.leave(f"{type(why).__name__}: {why}")
+        known.refuse(why)
     return result
 
 
 def _trace_of(concrete, witness, body, fn, elems):
     """Return the trace of a call that was made."""
     if witness.objection is not None:
-        raise UnusableError(witness.objection)
+        raise RefusedError("foreign_code", witness.objection)
     if witness.calls != 1:
-        raise UnusableError("the function was not called once")
+        raise RefusedError("body_unusable", "it was not called once")
     if witness.proof.assigning is not None:
-        raise UnusableError(witness.proof.assigning)
+        raise RefusedError("body_unusable", witness.proof.assigning)
     for code, _ in witness.codes:
         if not is_own(str(witness.codes[code, _].get("__name__"))) and stores_in_cells(
             code, code.co_freevars
         ):
-            raise UnusableError("the function assigns to variables of outer functions")
+            raise RefusedError("body_unusable", "it assigns to outer variables")
     if Body(fn, elems).key != body.key[:2]:
-        raise UnusableError("the function has changed what it depends on")
+        raise RefusedError("body_unusable", "it changes what it depends on")
     _check_ops(concrete)
     held = Places([fn], {})
     functions = list(witness.proof.functions.values())
@@ -469,7 +485,7 @@ def _trace_of(concrete, witness, body, fn, elems):
     guards = names, Watch(places)
     identities = set(map(id, body.tensors))
     if any(guard.reaches(identities) for guard in guards):
-        raise UnusableError("the function also reaches a tensor of its elements by a name")
+        raise RefusedError("body_unusable", "a global has one of the tensors")
     captures = []
     for tensor in concrete.captured_inputs:
         captures.append(_place_of(tensor, body, guards, places))
@@ -492,22 +508,22 @@ def _place_of(tensor, body, guards, places):
         return tensor
     if id(tensor) in places.variables or any(guard.reaches({id(tensor)}) for guard in guards):
         return tensor
-    raise UnusableError("the function captures a tensor that it has made")
+    raise RefusedError("body_unusable", "it captures a tensor that it has made")
 
 
 def _check_ops(concrete):
     """Check that no op of a trace has state, apart from variables that are read."""
     graph = concrete.graph
     if graph.deferred_external_captures:
-        raise UnusableError("the trace has captures that are made later")
+        raise RefusedError("body_unusable", "the trace makes captures later")
     definition = graph.as_graph_def()
     nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
     functions = {function.signature.name for function in definition.library.function}
     for node in nodes:
         if not functions_of(node) - {node.op} <= functions:
-            raise UnusableError("the trace calls a function that it does not have")
+            raise RefusedError("body_unusable", "the trace lacks a function")
         if node.op in functions or node.op in CALLS or node.op in _READING:
             continue
         description = op_def_registry.get(node.op)
         if node.op in PYTHON or description is None or description.is_stateful:
-            raise UnusableError(f"the function has the op {node.op}")
+            raise RefusedError("body_unusable", f"it runs the op {node.op}")

@@ -24,6 +24,7 @@ class Helper(NamedTuple):
 _STRUCTURES = "lists, tuples, namedtuples, and dicts with plain keys, which may hold any leaves"
 _UPPER = "with the same container types in their upper levels"
 _CONVERTED = "eager tensors of that dtype, shapes, numbers, and arrays that become tensors directly"
+_LOOPS = "eager tensors, and lists and tuples of eager tensors"
 _WRAPPED = "functions and methods whose signatures come from their own code"
 
 HELPERS = (
@@ -106,7 +107,26 @@ HELPERS = (
     Helper(
         "ops.parallel_for.control_flow_ops.vectorized_map",
         "(fn, elems, fallback_to_while_loop=True, warn=True)",
-        "functions of users that are shown to be pure, and eager tensors in lists, tuples and dicts",
+        "functions of users that are shown to be pure, and eager tensors in lists, tuples, dicts",
+    ),
+    *(
+        Helper(
+            f"ops.functional_ops.{name}",
+            "(fn, elems, initializer=None, parallel_iterations=10, back_prop=True,"
+            f" swap_memory=False, {more}name=None)",
+            _LOOPS,
+        )
+        for name, more in (
+            ("foldl", ""),
+            ("foldr", ""),
+            ("scan", "infer_shape=True, reverse=False, "),
+        )
+    ),
+    Helper(
+        "ops.map_fn.map_fn",
+        "(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False,"
+        " infer_shape=True, name=None, fn_output_signature=None)",
+        f"pure functions of users without branches that call TensorFlow alone, and {_LOOPS}",
     ),
     Helper("util.traceback_utils.is_traceback_filtering_enabled", "()", "anything"),
     Helper("eager.context.executing_eagerly", "()", "eager calls"),

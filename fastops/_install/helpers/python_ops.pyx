@@ -153,7 +153,6 @@ cdef object _alias(PyObject* value):
 
 cdef list _results(object outputs, list dtypes):
     """Return what the kernel makes of the outputs of its function; None if it would fail."""
-    cdef list results
     cdef Py_ssize_t i
     if outputs is None:
         outputs = []

@@ -64,6 +64,8 @@ _SKIPPED = (
     ("StrategyExtendedV2.update", _CALLBACKS),
     ("script_ops._internal_py_func", _CALLBACKS),
     ("control_flow_ops.vectorized_map", _CALLBACKS),
+    ("functional_ops.*", _CALLBACKS),
+    ("map_fn.map_fn", _CALLBACKS),
     ("module._flatten_module", "it returns a generator"),
     ("*.__setattr__", _OBJECT),
     ("name_scope_v2.*", _OBJECT),
