@@ -3,6 +3,7 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
+from libcpp.utility cimport move
 
 from fastops._cpp.declarations cimport Sizes
 from fastops._cpp.handle cimport HandleDtype, HostTensor, LocalTensor
@@ -19,6 +20,7 @@ from fastops._cpp.tensors cimport (
     RowOf,
     SameBytes,
     ShapeOf,
+    WrapOnHost,
 )
 from fastops._tf.eager cimport EagerTensor_Handle
 from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT, DataType
@@ -121,6 +123,16 @@ cdef PyObject* row_of(const Tensor* tensor, int64_t index) except? NULL:
 
 cdef object copy_of(const Tensor* tensor):
     return CopyOf(tensor[0])
+
+
+def alias_of(tensor):
+    """Return a new tensor with the buffer of one on the host; None for any other value."""
+    cdef const Tensor* original = HostTensor(<PyObject*>tensor)
+    cdef Tensor alias
+    if original == NULL or original.dtype() == DT_RESOURCE or original.dtype() == DT_VARIANT:
+        return None
+    alias = original[0]
+    return WrapOnHost(move(alias))
 
 
 def to_keep(tensor):

@@ -18,5 +18,6 @@ cdef extern from "declarations.h" namespace "fastops":
     bool ReducedAxes(const Sizes&, const Sizes&, Sizes*, Sizes*)
     # The following functions return new references.
     object CopyOf(const Tensor&)
+    object WrapOnHost(Tensor)
     object IntTensor(const Sizes&, DataType, int)
     object OnesLike(const Tensor&)

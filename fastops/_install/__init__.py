@@ -12,7 +12,8 @@ Part                Stand-ins for
 `public`            public functions of TensorFlow: for plain arguments they are one op
 `replay`            public functions whose calls are recorded and replayed (`fastops._specialize`)
 `gradients`         gradient functions of ops, and methods of tapes (`fastops._autodiff`)
-`helpers`           helper functions of TensorFlow that libraries call
+`helpers`           helper functions of TensorFlow that libraries call, and functions that call
+                    functions of users: `loops` and `bodies` make these calls
 `keras`             functions of Keras's backend, layer calls, and batches of arrays
 `models`            methods of Keras's objects, whose calls are recorded and replayed
 `variables`         methods of variables; `construction` is `tf.Variable` itself
@@ -33,10 +34,11 @@ name is below it, too. The contract is in ``pyproject.toml``. From the top:
 6. `calls`, `construction`, `gradients`, `helpers`, `replay` and `variables` are made of the classes
    of level 8. `datasets` takes elements of iterators.
 7. `traced` needs the base class alone, as do `planner` and `optionals`. `pipelines` makes
-   iterators.
-8. `intercept`, with `operators`, has the classes of stand-ins that run ops. `answer` has the class
-   of those that only inspect values. `lazy` has the class of iterators that make their resource
-   late, and `rows` makes elements from rows.
+   iterators. `loops` calls functions for elements.
+8. `bodies` knows these functions. `intercept`, with `operators`, has the classes of stand-ins that
+   run ops. `answer` has the class of those that only inspect values, or call functions of users.
+   `lazy` has the class of iterators that make their resource late, and `rows` makes elements from
+   rows.
 9. `lookups` makes guards. `target` is the class of what is replaced. `seeds` sees when TensorFlow
    drops kernels. `mapped` runs functions that pipelines map. `adapters` has steps shared by the
    stand-ins whose calls are recorded.

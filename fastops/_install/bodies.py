@@ -57,7 +57,9 @@ CONSTANT_SIZE = 128
 _ATOMS = frozenset({bool, int, str, bytes, type(None), type(Ellipsis)})
 _NUMBERS = frozenset({float, complex})
 _OPAQUE = frozenset({tf.resource, tf.variant})
-_READING = frozenset({"Placeholder", "ReadVariableOp", "VariableShape"})
+_READING = frozenset(
+    {"Placeholder", "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"}
+)
 
 
 class OtherError(Exception):
@@ -161,7 +163,7 @@ def _module_of(function):
     return str(getattr(function, "__globals__", {}).get("__name__"))
 
 
-class _Frame:
+class _TracedFrame:
     """A frame without the variables whose values are not known.
 
     Parameters
@@ -194,7 +196,7 @@ def _is_symbolic(value):
     return isinstance(value, tf.Tensor) and kind is not EagerTensor
 
 
-class Witness:
+class BodyWitness:
     """Notes the code that a function runs while it is traced, as a profile function.
 
     Parameters
@@ -238,7 +240,7 @@ class Witness:
         name = str(namespace.get("__name__"))
         self.codes[code, id(namespace)] = namespace
         if self.objection is None and not _is_of_library(namespace, name):
-            self.objection = self.proof.objection(_Frame(frame))
+            self.objection = self.proof.objection(_TracedFrame(frame))
 
 
 def _is_of_library(namespace, name):
@@ -249,7 +251,7 @@ def _is_of_library(namespace, name):
     return any(getattr(module, "__dict__", None) is namespace for module in modules)
 
 
-class Trace(NamedTuple):
+class BodyTrace(NamedTuple):
     """A trace that can be used again.
 
     Attributes
@@ -306,10 +308,10 @@ class Bodies:
         self.known.clear()
 
     def find(self, body):
-        """Return the `Known` of a body, and the `Trace` that fits or None."""
+        """Return the `BodyTraces` of a body, and the `BodyTrace` that fits or None."""
         known = self.known.get(body.key)
         if known is None:
-            return self.known.add(body.key, Known()), None
+            return self.known.add(body.key, BodyTraces()), None
         for trace in known.traces:
             if trace.fits(body.tensors):
                 known.used += 1
@@ -317,7 +319,7 @@ class Bodies:
         return known, None
 
 
-class Known:
+class BodyTraces:
     """The traces of a body."""
 
     def __init__(self):
@@ -445,7 +447,7 @@ def _learn(known, body, fn, elems, fallback_to_while_loop, warn):
         warn=warn,
     )
     function = polymorphic_function.function(traced)
-    witness = Witness(fn, _LOOP_FN)
+    witness = BodyWitness(fn, _LOOP_FN)
     known.made += 1
     sys.setprofile(witness)
     try:
@@ -496,7 +498,7 @@ def _trace_of(concrete, witness, body, fn, elems):
         or (i not in body.free and tensor.shape.num_elements() <= CONSTANT_SIZE)
     ]
     kept = (*body.kept, *body.variables, *functions, witness)
-    return Trace(concrete, captures, constants, guards, kept)
+    return BodyTrace(concrete, captures, constants, guards, kept)
 
 
 def _place_of(tensor, body, guards, places):

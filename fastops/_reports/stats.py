@@ -99,8 +99,9 @@ class Stats:
     methods : dict of str to MethodStats
         The calls of Keras's objects that `install` has seen, by class and method.
     kinds : dict of str to KindStats
-        Variables and datasets of arrays that programs made under `install`, and calls of functions
-        that datasets map, by the callable that makes them.
+        Variables and datasets of arrays that programs made under `install`, calls of functions
+        that datasets map, and calls of `tf.vectorized_map`, `tf.map_fn`, `tf.scan` and folds, by
+        the callable that makes them.
     """
 
     direct: int

@@ -12,24 +12,15 @@ The first comment line of each answer lists the parameters of the function.
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
-from cython.operator cimport dereference as deref
-from libcpp.utility cimport move
 
 from fastops._core.declined cimport DECLINED
-from fastops._cpp.handle cimport HostTensor, Wrap
-from fastops._cpp.runtime cimport Runtime
 from fastops._cpp.vectorcall cimport EnableVectorcall, vectorcall_t
-from fastops._dispatch cimport Op, runtime
+from fastops._dispatch cimport Op
 from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._situation cimport (
     EAGERLY, IN_ORDER, NO_CANCELLATION, NO_PROMOTION, ONLY_HOST, USUAL_DEVICE, missing,
 )
 from fastops._tf.eager cimport recording as taped
-from fastops._tf.protos cimport DT_RESOURCE, DT_VARIANT
-from fastops._tf.tensor cimport Tensor
-
-cdef extern from "definitions.h":
-    pass
 
 cdef extern from "Python.h":
     PyObject* PyObject_Call(PyObject*, PyObject*, PyObject*)
@@ -43,11 +34,12 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_script_ops, script_ops
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
+from fastops._core.tensors import alias_of as _alias_of
+
 cdef enum:
     _REQUIRED = EAGERLY | IN_ORDER | ONLY_HOST | USUAL_DEVICE | NO_PROMOTION | NO_CANCELLATION
 
 cdef Op _op = Op("EagerPyFunc")  # counts the calls
-cdef Runtime* _where = runtime()
 cdef frozenset _NUMBERS = frozenset([bool, int, float])
 cdef type _array = np.ndarray
 cdef type _scalar = np.generic
@@ -68,7 +60,7 @@ class Token(str):
 
 
 @cython.final
-cdef class Outcome:
+cdef class PythonOutcome:
     """Stands for a Python function in TensorFlow's registry: ends as its call has ended.
 
     A call adds no frame of its own to the traceback of the exception.
@@ -97,7 +89,7 @@ cdef class Outcome:
 
 cdef PyObject* _end(PyObject* callable, PyObject* const* args, size_t nargsf,
                     PyObject* keywords) noexcept:
-    cdef Outcome self = <Outcome>callable
+    cdef PythonOutcome self = <PythonOutcome>callable
     cdef int i
     if self.result != NULL:
         Py_XINCREF(self.result)
@@ -117,23 +109,27 @@ cdef bint _is_taken(object value) except -1:
 
 
 cdef list _inputs(object values):
-    """Return tensors on the host; None if there are others."""
-    cdef const Tensor* tensor
-    cdef list inputs
+    """Return the values as tensors; None if there are others."""
     if type(values) is not list and type(values) is not tuple:
         return None
     for value in values:
         if not _is_taken(value):
             return None
     try:
-        inputs = [value if type(value) is EagerTensor else _convert(value) for value in values]
+        return [value if type(value) is EagerTensor else _convert(value) for value in values]
     except Exception:  # the original raises it again
         return None
-    for value in inputs:
-        tensor = HostTensor(<PyObject*>value)
-        if tensor == NULL or tensor.dtype() == DT_RESOURCE or tensor.dtype() == DT_VARIANT:
+
+
+cdef list _aliases(list tensors):
+    """Return new tensors with the same buffers; None if one is not on the host, or is a handle."""
+    cdef list aliases = []
+    for tensor in tensors:
+        alias = _alias_of(tensor)
+        if alias is None:
             return None
-    return inputs
+        aliases.append(alias)
+    return aliases
 
 
 cdef list _dtypes(object given):
@@ -143,12 +139,6 @@ cdef list _dtypes(object given):
         if type(dtype) is not _dtype or dtype._is_ref_dtype:
             return None
     return dtypes
-
-
-cdef object _alias(PyObject* value):
-    """Return a new tensor with the same buffer."""
-    cdef Tensor tensor = deref(HostTensor(value))
-    return Wrap(move(tensor), _where.host, _where.context)
 
 
 cdef list _results(object outputs, list dtypes):
@@ -163,18 +153,16 @@ cdef list _results(object outputs, list dtypes):
     if len(outputs) != len(dtypes):
         return None
     for i in range(len(dtypes)):
-        if type(outputs[i]) is not EagerTensor or HostTensor(<PyObject*>outputs[i]) == NULL:
+        if type(outputs[i]) is not EagerTensor or outputs[i].dtype is not dtypes[i]:
             return None
-        if outputs[i].dtype is not dtypes[i]:
-            return None
-    return [_alias(<PyObject*>output) for output in outputs]
+    return _aliases(outputs)
 
 
 cdef object _run(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # func, inp, Tout, stateful=None, use_eager_py_func=False, is_grad_func=False, name=None
     cdef PyObject* given[MAX_PARAMS]
-    cdef Outcome outcome
-    cdef list inputs, dtypes
+    cdef PythonOutcome outcome
+    cdef list inputs, aliases, dtypes
     if not self.bind(args, n, keywords, given) or missing(_REQUIRED):
         return DECLINED
     function, name = <object>given[0], <object>given[6]
@@ -189,14 +177,15 @@ cdef object _run(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* key
     if dtypes is None:
         return DECLINED
     inputs = _inputs(<object>given[1])
-    if inputs is None:
+    aliases = None if inputs is None else _aliases(inputs)
+    if aliases is None:
         return DECLINED
     wrapped = script_ops.EagerFunc(
         script_ops.autograph.do_not_convert(function), dtypes, <object>given[5]
     )
     token = script_ops._py_funcs._next_unique_token()
-    call = (None, token, [_alias(<PyObject*>tensor) for tensor in inputs])
-    outcome = Outcome.__new__(Outcome)
+    call = (None, token, aliases)
+    outcome = PythonOutcome.__new__(PythonOutcome)
     outcome.result = PyObject_Call(<PyObject*>wrapped, <PyObject*>call, NULL)
     if outcome.result == NULL:
         PyErr_Fetch(&outcome.error[0], &outcome.error[1], &outcome.error[2])
@@ -217,9 +206,9 @@ cdef object _run(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* key
 
 
 cdef int _enable() except -1:
-    cdef Outcome outcome = Outcome.__new__(Outcome)
+    cdef PythonOutcome outcome = PythonOutcome.__new__(PythonOutcome)
     EnableVectorcall(
-        <PyTypeObject*>Outcome, <char*>&outcome.vectorcall - <char*><void*>outcome
+        <PyTypeObject*>PythonOutcome, <char*>&outcome.vectorcall - <char*><void*>outcome
     )
     return 0
 
