@@ -38,18 +38,14 @@ from fastops._specialize.guards.places import Places, is_of_users
 from fastops._specialize.guards.watch import Watch
 from fastops._specialize.learned import CallCounts, Learned
 from fastops._specialize.libraries import is_own
-from fastops._specialize.policy import MAX_PLAIN_DEPTH
+from fastops._specialize.policy import (
+    MAX_BODIES,
+    MAX_BODY_FAILURES,
+    MAX_BODY_TRACES,
+    MAX_PLAIN_DEPTH,
+)
 from fastops._specialize.recording.closures import stores_in_cells
 from fastops._specialize.recording.proof import Proof
-
-MAX_BODIES = 64
-"""How many bodies are known, with the structures of their elements."""
-
-MAX_TRACES = 4
-"""How many traces of one body are kept, which differ in constants."""
-
-MAX_FAILURES = 4
-"""How often a body is traced in vain, before TensorFlow makes all calls."""
 
 CONSTANT_SIZE = 128
 """The size up to which TensorFlow sees the values of a captured tensor while it traces."""
@@ -332,7 +328,7 @@ class BodyTraces:
         return (
             self.calls > 1
             and self.learned.reason is None
-            and self.made < MAX_FAILURES * (1 + self.used)
+            and self.made < MAX_BODY_FAILURES * (1 + self.used)
         )
 
     def refuse(self, why):
@@ -344,7 +340,7 @@ class BodyTraces:
 
     def add(self, trace):
         """Add a trace."""
-        self.traces = [trace, *self.traces[: MAX_TRACES - 1]]
+        self.traces = [trace, *self.traces[: MAX_BODY_TRACES - 1]]
         self.learned.learn(True)
 
 

@@ -24,6 +24,8 @@ cpdef enum:
     MAX_BACKEND_SETTINGS = 64          # settings of Keras for which the backend keeps functions
     MAX_CALL_OPTIONS = 16              # call options objects of a function, one for each thread
     MAX_CLOSURES = 1024                # functions that custom gradients make
+    MAX_BODIES = 64                    # functions called for elements, with kinds of elements
+    MAX_BODY_TRACES = 4                # of one function: traces that differ in constants
     MAX_WALKS = 256                    # shapes of walks over tapes
     MAX_CODES = 4096                   # code objects and classes of users that were read
     MAX_LIBRARY_CODES = 8192           # code objects of libraries that were read
@@ -66,6 +68,7 @@ cpdef enum:
     MAX_KERNEL_SEARCHES = 4            # runs of one recording that look for its kernels
     MAX_DOUBLINGS = 20                 # of a bar, by recordings or plans that were of no use
     MAX_MAPPED_TRIALS = 4              # runs of mapped functions that show whether these are slow
+    MAX_BODY_FAILURES = 4              # traces of one function that no later call could use
     MAX_WAIT = 4                       # times the bar; then the calls inside get accounts, too
     # How much profiles and verification keep and show.
     MAX_PROFILED_TIMES = 200000        # times of calls of one function in a profile
