@@ -1,11 +1,13 @@
 """The public names of fastops."""
 
 import sys as _sys
+import warnings as _warnings
 from types import ModuleType as _ModuleType
 
 from fastops._core import build as _build
+from fastops._core import supported as _supported
 
-with _build.chosen():
+with _build.chosen() as _running:
     from fastops import gen, graph, keras, ops, raw_ops
     from fastops._core.errors import (
         DeprecatedOpError,
@@ -54,6 +56,9 @@ with _build.chosen():
         unload_ipython_extension,
     )
     from fastops._version import __version__
+
+if _deprecation := _supported.deprecation(_running):
+    _warnings.warn(_deprecation, DeprecationWarning, stacklevel=3)  # the import of fastops
 
 REASONS = {reason.id: reason.sentence for reason in _REGISTRY.values()}
 

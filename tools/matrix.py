@@ -37,6 +37,7 @@ if str(ROOT) not in sys.path:
 
 from tools import matrix_page  # noqa: E402
 from tools.pep517.fastops_build import needs  # noqa: E402
+from tools.pep517.fastops_build.systems import SUPPORTED  # noqa: E402
 
 PLACE = ROOT / ".venv-matrix"
 RESULTS = ROOT / "tools" / "matrix.json"
@@ -78,15 +79,27 @@ class FailedError(Exception):
 
 
 def pythons():
-    """Return the versions of Python that pyproject.toml names."""
-    text = needs.PYPROJECT.read_text()
-    return re.findall(r"Programming Language :: Python :: (3\.\d+)", text)
+    """Return the supported minor versions of Python."""
+    return [*SUPPORTED["PYTHONS"]]
 
 
 def tensorflows():
-    """Return the versions of TensorFlow in the range of pyproject.toml."""
-    (major, low), (_, end) = re.findall(r"(\d+)\.(\d+)", needs.supported_tensorflow())
-    return [f"{major}.{minor}" for minor in range(int(low), int(end))]
+    """Return the supported minor versions of TensorFlow, candidates last."""
+    return SUPPORTED["minors"]()
+
+
+def requirement(package, minor):
+    """Return the requirement of a minor version of a package that is released with TensorFlow.
+
+    It is the newest candidate if there is no release. tf_keras has no candidates: the newest
+    earlier version runs with those of TensorFlow.
+    """
+    candidate = SUPPORTED["candidates"]().get(minor)
+    if candidate is None:
+        return f"{package}=={minor}.*"
+    if package == "tf_keras":
+        return f"{package}=={SUPPORTED['released']()[-1]}.*"
+    return f"{package}=={candidate}"
 
 
 def cells(chosen_pythons=(), chosen_tensorflows=(), kerases=("",)):
@@ -242,7 +255,7 @@ class Runner:
         copy(ROOT, self.tree)
 
     def _requirements(self):
-        return [f"tensorflow-cpu=={self.cell.tensorflow}.*", *isolated_requirements()]
+        return [requirement("tensorflow-cpu", self.cell.tensorflow), *isolated_requirements()]
 
     def _build(self):
         # Names of built files contain a digest of their sources, so files of other cells can be
@@ -277,7 +290,7 @@ class Runner:
             self.pip(step, *self._requirements(), *arguments)
             # The group "reference" is left out: it requires a newer protobuf than older TensorFlow
             # versions support.
-            self.pip(step, "--no-deps", f"tf_keras=={self.cell.tensorflow}.*")
+            self.pip(step, "--no-deps", requirement("tf_keras", self.cell.tensorflow))
             made.touch()
 
     def _add_keras(self):
@@ -286,7 +299,8 @@ class Runner:
             "from importlib.metadata import requires\n"
             "from packaging.requirements import Requirement\n"
             "asked = map(Requirement, requires('tensorflow-cpu'))\n"
-            "print(*(str(one.specifier) for one in asked if one.name == 'keras'))"
+            "names = ('keras', 'keras-nightly')\n"
+            "print(*(str(one.specifier) for one in asked if one.name in names))"
         )
         _, text = self.call("Keras", self.python, "-c", asks)
         specifier = text.split()[-1] if text.split() else ""
@@ -299,15 +313,22 @@ class Runner:
 
     def describe(self):
         """Return the installed versions."""
-        names = ["tensorflow-cpu", "keras", "tf_keras", "numpy"]
+        names = ["tensorflow-cpu", "keras", "keras-nightly", "tf_keras", "numpy"]
         code = (
             "import json, platform\n"
-            "from importlib.metadata import version\n"
-            f"found = {{name: version(name) for name in {names}}}\n"
-            "print(json.dumps({'python': platform.python_version()} | found))"
+            "from importlib.metadata import PackageNotFoundError, version\n"
+            "found = {'python': platform.python_version()}\n"
+            f"for name in {names}:\n"
+            "    try:\n"
+            "        found[name] = version(name)\n"
+            "    except PackageNotFoundError:\n"
+            "        found[name] = None\n"
+            "print(json.dumps(found))"
         )
         _, text = self.call("versions", self.python, "-c", code)
-        return json.loads(text.splitlines()[-1])
+        found = json.loads(text.splitlines()[-1])
+        nightly = found.pop("keras-nightly")  # TensorFlow's candidates require it instead of keras
+        return found | {"keras": found["keras"] or nightly}
 
     def tests(self, extent):
         """Run the tests, and return their outcomes."""

@@ -16,7 +16,7 @@ FOLDER = Path(".venv-peers")
 
 MEASURES = ("numpy>=2.0", "pytest>=8", "rich>=13")
 REQUIREMENTS = {
-    "tensorflow": ("tensorflow-cpu>=2.19,<2.22",),
+    "tensorflow": ("tensorflow-cpu>=2.19,<2.23,!=2.22.0",),
     "torch": ("torch==2.14.1", "scikit-learn>=1.5", "gymnasium>=1"),
     "jax": ("jax>=0.6",),
     "onnxruntime": ("onnxruntime>=1.20", "onnx>=1.18"),

@@ -102,7 +102,7 @@ def _name(build):
 
 @contextmanager
 def chosen():
-    """Let the block import the modules for the running TensorFlow.
+    """Let the block import the modules for the running TensorFlow, and give it the version.
 
     Raise ImportError if there are none.
     """
@@ -123,7 +123,7 @@ def chosen():
         if finder not in sys.meta_path:  # an import that failed may have added it
             sys.meta_path.append(finder)
     try:
-        yield
+        yield running["version"]
     except ImportError as error:
         path = error.path or ""  # the file that failed to load; error.name lacks the package
         if not path.startswith(PACKAGE) or not path.endswith(".so"):

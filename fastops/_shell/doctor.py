@@ -9,7 +9,7 @@ from rich.table import Table
 
 from fastops import _registry
 from fastops._build_info import BUILDS
-from fastops._core import build, threads
+from fastops._core import build, supported, threads
 from fastops._core.reasons import REGISTRY
 from fastops._install import placement, targets
 from fastops._install.verify.results import chosen
@@ -59,7 +59,7 @@ def doctor(console):
         "fastops": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
-        "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION}){_candidate()}",
+        "TensorFlow": f"{tf.version.VERSION} ({tf.version.GIT_VERSION}){_remark()}",
         "Keras": getattr(sys.modules.get("keras"), "__version__", "not imported"),
         "extensions": build.choose(running, BUILDS) or "compiled in place",
         "compiled for": build.versions(BUILDS),
@@ -78,9 +78,10 @@ def doctor(console):
     return 0 if obstacle is None else 1
 
 
-def _candidate():
-    """Say whether TensorFlow is a candidate of a release, and not the release."""
-    return ", a release candidate" if "rc" in tf.version.VERSION else ""
+def _remark():
+    """Say whether TensorFlow is a candidate of a release, or deprecated."""
+    remark = supported.remark(tf.version.VERSION)
+    return f", {remark}" if remark else ""
 
 
 def _verification():

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tools import wheels
-
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
@@ -39,11 +37,6 @@ def test_each_file_that_names_a_version_of_tensorflow_is_in_the_guide(files):
     named = set(re.findall(r"`([\w./]+)`", section))
     assert len(files) > 30
     assert not [file for file in files if file not in named]
-
-
-def test_the_command_has_the_supported_versions():
-    minors = {release.split(".")[1] for release in wheels.RELEASES}
-    assert re.search(r"\((\d+(?:\|\d+)*)\)", COMMAND)[1].split("|") == sorted(minors)
 
 
 # Tests --------------------------------------------------------------------------------------------

@@ -163,8 +163,7 @@ def test_layouts_and_functions_without_a_header_are_in_compat():
 @pytest.mark.parametrize("header", [SYMBOLS, COMPAT], ids=lambda path: path.name)
 def test_entries_were_checked_in_each_supported_version(header):
     """Add a new version of TensorFlow to an entry after checking its sources and binaries."""
-    supported = list(dict.fromkeys(".".join(release.split(".")[:2]) for release in wheels.RELEASES))
-    supported += wheels.CANDIDATES
+    supported = wheels.SUPPORTED["minors"]()
     assert RUNNING in supported
     for entry in entries(header.read_text()):
         assert entry.checked == IN_SOME.get(entry.name, supported), entry.name

@@ -5,22 +5,17 @@ which `fastops._core.build` chooses. Other modules are compiled once. All interm
 ``build/wheels`` and are reused, so a stopped run continues.
 """
 
+import runpy
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build" / "wheels"
 
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
-# The releases of TensorFlow that a wheel supports, and the Pythons for which they have no wheel.
-RELEASES = {
-    "2.19.0": ("3.13",),
-    "2.19.1": ("3.13",),
-    "2.20.0": (),
-    "2.21.0": (),
-}
-
-# The minor versions of which there are only candidates: fastops is built from source for them.
-CANDIDATES = ("2.22",)
+# The versions of Python, and the releases of TensorFlow that a wheel supports. This file is run
+# alone, because importing fastops needs a build.
+SUPPORTED = runpy.run_path(str(ROOT / "fastops" / "_core" / "supported.py"))
+PYTHONS = SUPPORTED["PYTHONS"]
+RELEASES = SUPPORTED["RELEASES"]
 
 # The packages that affect the content of a wheel, with pinned versions.
 BUILDER = ("cython==3.3.1", "setuptools==84.2.1")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -86,18 +85,8 @@ def has_tensorflow():
 
 
 def supported_tensorflow():
-    """Return the supported versions of TensorFlow in pyproject.toml, such as ``>=2.19,<2.22``."""
-    return re.search(r'"tensorflow-cpu(.*?)"', PYPROJECT.read_text())[1]
-
-
-def buildable_tensorflow():
-    """Return the versions for which a build from source runs: candidates, too."""
-    return re.search(r'builds-for = "tensorflow-cpu(.*?)"', PYPROJECT.read_text())[1]
-
-
-def _in_range(version, versions):
-    lowest, end = ([*map(int, numbers)] for numbers in re.findall(r"(\d+)\.(\d+)", versions))
-    return lowest <= [*map(int, version.split(".")[:2])] < end
+    """Return the versions of TensorFlow that are supported, such as ``>=2.19,<2.22``."""
+    return systems.SUPPORTED["specifier"]()
 
 
 def tensorflow(interpreter=sys.executable):
@@ -118,7 +107,7 @@ def tensorflow(interpreter=sys.executable):
         )
     file, known_by, flags = json.loads(done.stdout.splitlines()[-1])
     version = known_by["version"]
-    if not _in_range(version, buildable_tensorflow()):
+    if not (systems.SUPPORTED["is_supported"](version) or os.environ.get("FASTOPS_ANY_TENSORFLOW")):
         sys.exit(
             f"fastops supports TensorFlow {versions}, and {version} is installed. "
             f"{INSTALL_TENSORFLOW.format(systems.distribution(versions))}"

@@ -14,8 +14,11 @@ from pathlib import Path
 MACOS = sys.platform == "darwin"
 
 # This file of the package lists the libraries whose symbols the extension modules need.
-KNOWN_BY = str(Path(__file__).resolve().parents[3] / "fastops" / "_core" / "build.py")
+CORE = Path(__file__).resolve().parents[3] / "fastops" / "_core"
+KNOWN_BY = str(CORE / "build.py")
 LIBRARIES = runpy.run_path(KNOWN_BY)["LIBRARIES"]
+# The supported versions. This file is run alone, because importing fastops needs a build.
+SUPPORTED = runpy.run_path(str(CORE / "supported.py"))
 
 # The folders of oneDNN's headers in wheels, below TensorFlow's headers. A wheel has one of them:
 # the first one in older wheels for x86-64, the second one in newer ones, the last one on aarch64.
