@@ -41,7 +41,7 @@ parity: $(VENV)/.test $(VENV)/.built  ## compare every op with TensorFlow's, sea
 matrix: $(VENV)/.test  ## run the tests with every supported Python and TensorFlow, write docs/matrix.md
 	$(BIN)python tools/matrix.py $(ARGS)
 
-canary: $(VENV)/.test $(VENV)/.built  ## test a nightly build of TensorFlow, and report what has changed in it
+canary: $(VENV)/.test $(VENV)/.built  ## test nightly builds of TensorFlow and Keras, and report what a release would cost
 	$(BIN)python tools/canary.py $(ARGS)
 
 fuzz-guards: $(VENV)/.test $(VENV)/.built  ## change parts of recorded objects, one at a time, until interrupted
@@ -60,11 +60,12 @@ figures: $(VENV)/.bench $(VENV)/.built  ## measure everything, in one run, and w
 	$(BIN)python -m fastops bench --peers --all --html build/bench.html --json build/bench.json $(ARGS)
 	$(BIN)python tools/figures.py build/bench.json
 
-gen: $(VENV)/.test $(VENV)/.built  ## write all generated files: fastops/gen, docs/install.md, the stub of fastops.backend, tables
+gen: $(VENV)/.test $(VENV)/.built  ## write all generated files: fastops/gen, docs/install.md, the stub of fastops.backend, tables, versions
 	$(BIN)python tools/gen.py $(ARGS)
 	$(BIN)python tools/replaced.py
 	$(BIN)python tools/backend.py
 	$(BIN)python tools/reasons.py
+	$(BIN)python tools/supported.py
 
 lint: $(VENV)/.dev $(VENV)/.built  ## check style, layers, types and spelling
 	$(BIN)ruff check

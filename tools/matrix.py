@@ -257,6 +257,9 @@ class Runner:
     def _requirements(self):
         return [requirement("tensorflow-cpu", self.cell.tensorflow), *isolated_requirements()]
 
+    def _tf_keras(self):
+        return requirement("tf_keras", self.cell.tensorflow)
+
     def _build(self):
         # Names of built files contain a digest of their sources, so files of other cells can be
         # used.
@@ -290,7 +293,7 @@ class Runner:
             self.pip(step, *self._requirements(), *arguments)
             # The group "reference" is left out: it requires a newer protobuf than older TensorFlow
             # versions support.
-            self.pip(step, "--no-deps", requirement("tf_keras", self.cell.tensorflow))
+            self.pip(step, "--no-deps", self._tf_keras())
             made.touch()
 
     def _add_keras(self):

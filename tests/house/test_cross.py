@@ -1,8 +1,14 @@
 """The tools that check other processors and coming versions of TensorFlow, on made-up input."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
+import keras
 import pytest
+import tensorflow as tf
+from support import ROOT
 
 from tools import canary, cross, load
 
@@ -46,7 +52,56 @@ def test_ops_that_were_added_removed_and_changed():
     after = before.replace('name: "Acos"', 'name: "Acorn"').replace(
         'name: "seed2"', 'name: "seed3"'
     )
-    lines = list(canary.moved_ops(after))
-    assert lines[1:3] == ["came: Acorn", "went: Acos"]
+    summary, lines = canary.moved_ops(after)
+    assert summary.startswith("1 have come, 1 have gone, ")
+    assert lines[:2] == ["came: Acorn", "went: Acos"]
     assert "is other: RandomUniform" in lines
-    assert list(canary.moved_ops(before))[1:] == []
+    assert canary.moved_ops(before)[1] == []
+
+
+def test_names_that_are_gone_are_counted_by_package():
+    found = canary.moved_names(
+        {"tensorflow.a": None, "tensorflow.b": "tensorflow.b is None", "keras.src.c": None}
+    )
+    assert found == {
+        "TensorFlow": ("1 of 2 differ", ["tensorflow.b: tensorflow.b is None"]),
+        "Keras": ("0 of 1 differ", []),
+    }
+
+
+def test_the_names_of_the_running_versions_are_as_expected():
+    command = [sys.executable, "-c", canary.LOOK_UP]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    found, versions = json.loads(done.stdout.splitlines()[-1])
+    assert {name for name, why in found.items() if why} == set()
+    assert len(found) > 300
+    assert versions == {"TensorFlow": tf.__version__, "Keras": keras.__version__}
+
+
+def test_the_code_of_the_running_versions_is_as_expected():
+    found = canary.moved_code(Path(tf.__file__).parents[1])
+    assert {"TensorFlow", "Keras"} <= found.keys()
+    assert all(len(lines) == int(summary.partition(" of ")[0]) for summary, lines in found.values())
+
+
+def test_the_report_has_one_table_and_the_particulars():
+    counts = {"passed": 1999, "failed": 1, "skipped": 3, "failures": [["a.b", "assert 1 == 2"]]}
+    found = {
+        "build": {"TensorFlow": ("it builds", [])},
+        "code": {
+            "TensorFlow": ("0 of 9 are left out", []),
+            "Keras": ("1 of 9", ["keras: a, by b"]),
+        },
+        "tests": {"TensorFlow": canary.tested(counts), "Keras": ("the same run", [])},
+    }
+    text = canary.report({"TensorFlow": "2.9.0.dev1", "Keras": "3.9.0.dev2"}, found)
+    table, *sections = text.split("\n## ")
+    lines = table.splitlines()
+    assert lines[2] == "| step | TensorFlow 2.9.0.dev1 | Keras 3.9.0.dev2 |"
+    assert len(lines) == 4 + len(canary.STEPS)
+    assert "| 1. build | it builds |  |" in lines
+    assert "| 6. quick tests | 1 of 2,000 failed, 3 were skipped | the same run |" in lines
+    assert sections == [
+        "Mirrored Python: pieces of `install`, Keras\n\n- keras: a, by b\n",
+        "Quick tests, TensorFlow\n\n- a.b: assert 1 == 2\n",
+    ]
