@@ -58,7 +58,7 @@ with _build.chosen() as _running:
     from fastops._version import __version__
 
 if _deprecation := _supported.deprecation(_running):
-    _warnings.warn(_deprecation, DeprecationWarning, stacklevel=3)  # the import of fastops
+    _warnings.warn(_deprecation, stacklevel=3)  # at the import of fastops
 
 REASONS = {reason.id: reason.sentence for reason in _REGISTRY.values()}
 

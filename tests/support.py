@@ -22,8 +22,15 @@ from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
 import fastops
 from fastops._autodiff import walks
+from fastops._core.tables import facts
 
 ROOT = Path(fastops.__file__).parents[1]
+
+TENSORFLOW = tuple(map(int, tf.version.VERSION.split(".")[:2]))
+"""The minor version of TensorFlow."""
+
+SNAPSHOT = tuple(map(int, facts.VERSION.split(".")[:2]))
+"""The minor version of which the generated files are."""
 
 DIRECT = "direct"
 FIRST = "tensorflow:first_call"

@@ -90,15 +90,19 @@ def specifier(distribution="tensorflow-cpu"):
 
 
 def deprecation(version):
-    """Return the text of the warning for a version of TensorFlow that is deprecated, or `None`."""
+    """Return the warning for a version of TensorFlow that is deprecated, or `None`."""
     if minor(version) not in deprecated():
         return None
-    return (
-        f"the next minor version of fastops drops TensorFlow {minor(version)}: use "
-        f"{released()[-KEPT]} to {released()[-1]}"
+    kept = released()[-KEPT:]
+    return DeprecationWarning(
+        f"the next minor version of fastops drops TensorFlow {minor(version)}: "
+        f"use {kept[0]} to {kept[-1]}"
     )
 
 
 def remark(version):
     """Return what a user of a version of TensorFlow should know, or `None`."""
-    return "a release candidate" if is_candidate(version) else deprecation(version)
+    if is_candidate(version):
+        return "a release candidate"
+    warning = deprecation(version)
+    return warning and str(warning)

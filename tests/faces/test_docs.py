@@ -146,7 +146,7 @@ def test_the_tables_of_reasons_are_those_of_the_registry(capsys):
 
 TROUBLES = (DOCS / "troubleshooting.md").read_text()
 
-SAYS = re.compile(r"\b(?:raise (\w+)|return (\w+Error)|sys\.exit|pytest\.fail)\(")
+SAYS = re.compile(r"\b(?:raise (\w+)|return (\w+(?:Error|Warning))|sys\.exit|pytest\.fail)\(")
 
 NOT_MET = {
     "_backend/adapter/draws.py": "a function of Keras has changed, which a test detects",

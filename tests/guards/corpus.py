@@ -151,6 +151,8 @@ LAYERS = layers_of(L) | {
     "ConvLSTM3D": (lambda: L.ConvLSTM3D(1, 2), (1, 2, 3, 3, 3, 1)),
 }
 """By the name of a class, a function that makes a layer, and the shapes of its inputs."""
+if hasattr(L, "TernaryDense"):  # since Keras 3.16
+    LAYERS["TernaryDense"] = (lambda: L.TernaryDense(3), ROW)
 
 OF_INTEGERS = {
     *("CategoryEncoding", "Embedding", "HashedCrossing", "Hashing", "ReversibleEmbedding"),
@@ -181,6 +183,7 @@ ELSEWHERE = {
             *("RandomGaussianBlur", "RandomGrayscale", "RandomHue", "RandomInvert"),
             *("RandomPerspective", "RandomPosterization", "RandomSaturation", "RandomSharpness"),
             *("RandomShear", "RandomTranslation", "RandomZoom"),
+            *(["Mosaic"] if hasattr(L, "Mosaic") else []),  # since Keras 3.16
         ),
         "augments data for training, as the layers of its kind above do",
     ),

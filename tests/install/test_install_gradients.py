@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from differentiable import CASES, attempt, dense, derivatives, first, values
-from support import Failure, assert_same, difference, floats, one_in, python, walks_in_full
+from support import (
+    TENSORFLOW,
+    Failure,
+    assert_same,
+    difference,
+    floats,
+    one_in,
+    python,
+    walks_in_full,
+)
 from tensorflow.core.framework.cpp_shape_inference_pb2 import CppShapeInferenceResult
 from tensorflow.python.eager import backprop, context
 from tensorflow.python.eager import executor as tf_executor
@@ -34,6 +43,10 @@ def not_installed():
     with walks_in_full():  # so that the rules run
         yield
     fastops.uninstall()
+
+
+CORRECTED = ("LogSoftmax", "Softmax") if TENSORFLOW >= (2, 22) else ()
+"""Ops whose gradients of doubles TensorFlow corrects by more ops, so that the rule declines."""
 
 
 def name(case):
@@ -64,7 +77,9 @@ def test_rule(case):
             reset_counters()
             first(*call)
             if call[1] is call[2]:
-                assert (rule.taken, rule.left) == ((1, 0) if case.taken else (0, 1))
+                corrected = case.op in CORRECTED and call[1][0].dtype == tf.float64
+                taken = case.taken and not corrected
+                assert (rule.taken, rule.left) == ((1, 0) if taken else (0, 1))
 
 
 def test_gradients_of_zero_constants_have_the_right_sign():

@@ -145,6 +145,25 @@ def test_orders_with_a_seed(seed, pipelines):
     compare(make, [eagerly, by_turns, as_a_dataset], pipelines, seed)
 
 
+BY_EPOCH = hasattr(ArrayDataAdapter, "_tf_shuffle")
+"""Since Keras 3.16, the number of the epoch determines the order, and no seed does."""
+
+of_seeds = pytest.mark.skipif(BY_EPOCH, reason="the orders of this Keras do not depend on seeds")
+
+
+@pytest.mark.skipif(not BY_EPOCH, reason="the orders of this Keras depend on seeds")
+@pytest.mark.parametrize("seed", [None, np.int64(3)])
+def test_orders_by_epoch(seed, pipelines):
+    def make():
+        adapter = ArrayDataAdapter(np.arange(100), batch_size=8, shuffle=True)
+        for _ in range(2):
+            adapter.on_epoch_end()
+        return adapter
+
+    compare(make, [eagerly, by_turns, as_a_dataset], pipelines, seed)
+
+
+@of_seeds
 def test_orders_without_a_seed(pipelines):
     rows = np.arange(100)
     with fastops.accelerated():
@@ -277,6 +296,7 @@ def test_batches_are_not_tensors_of_the_program():
                 assert all(batch is not x for batch in batches)
 
 
+@of_seeds
 @pytest.mark.parametrize("seed", [np.int64(3), np.array(3)])
 def test_odd_seeds_fall_back(seed, pipelines):
     def run():
@@ -291,6 +311,7 @@ def test_odd_seeds_fall_back(seed, pipelines):
             assert len(pipelines) == 1
 
 
+@of_seeds
 def test_determinism_requires_a_seed():
     def run():
         return ArrayDataAdapter(np.arange(8), batch_size=4, shuffle=True).get_tf_dataset()

@@ -5,12 +5,17 @@ import threading
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 from keras import layers as L  # noqa: N812
 from keras.src.utils import naming
 
 import fastops
 from fastops._specialize.recording import hooks
+
+LOST_MASK = pytest.mark.filterwarnings("ignore:.* was passed an input with a mask attached to it")
+"""For tests in which a recurrent layer gets a mask, which it does not pass on: since Keras 3.16,
+such a call warns."""
 
 CALLS = 8
 """The number of calls of one signature. The fourth is replayed, the fifth by kernels alone."""

@@ -28,6 +28,7 @@ from install.models.changes import (
 )
 from install.models.keras_programs import (
     CALLS,
+    LOST_MASK,
     MODELS,
     attention,
     compare,
@@ -167,6 +168,7 @@ def test_changes_that_are_undone():
     compare(program)
 
 
+@LOST_MASK
 @pytest.mark.parametrize(
     "make",
     [convolutional, lstm, attention, noisy, functional, MODELS["masked"], MODELS["normalized"]],
@@ -368,6 +370,7 @@ def test_objects_that_cannot_be_inspected_are_not_recorded(monkeypatch):
             assert any("RuntimeError" in why for why in told(model)["details"].values())
 
 
+@LOST_MASK
 def test_masks_that_users_set():
     def program():
         layer = L.LSTM(3)

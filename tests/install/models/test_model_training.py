@@ -48,6 +48,7 @@ ARGUMENTS = {
 }
 SPARSE = {
     *("SparseCategoricalCrossentropy", "SparseCategoricalAccuracy"),
+    "SparseCategoricalFocalCrossentropy",  # since Keras 3.16
     "SparseTopKCategoricalAccuracy",
 }
 SPECIAL = {"Mean", "Sum", "MeanIoU", "IoU", "BinaryIoU", "MeanTensor"}

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from install.models.keras_programs import (
     CALLS,
+    LOST_MASK,
     MODELS,
     Impure,
     calls_beside_a_recording,
@@ -30,6 +31,7 @@ import fastops
 from fastops._core.reasons import text_of
 
 
+@LOST_MASK
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 def test_models(make, training):
@@ -190,6 +192,7 @@ def test_an_explicit_setting_reaches_the_layers_after_it():
     compare(program)
 
 
+@LOST_MASK
 def test_masks_are_passed_on():
     def program():
         layer = L.Embedding(5, 2, mask_zero=True)
