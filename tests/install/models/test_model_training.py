@@ -31,7 +31,10 @@ def public(module, base):
 
 
 LOSSES = public(keras.losses, keras.losses.Loss)
-ODD_LOSSES = {"CTC", "CategoricalGeneralizedCrossEntropy", "Dice", "Tversky", "Circle"}
+ODD_LOSSES = {
+    *("CTC", "CategoricalGeneralizedCrossEntropy", "Dice", "Tversky", "Circle"),
+    "SparseCategoricalFocalCrossentropy",  # since Keras 3.16
+}
 METRICS = public(keras.metrics, keras.metrics.Metric)
 ARGUMENTS = {
     "IoU": {"num_classes": 3, "target_class_ids": [0]},
