@@ -315,13 +315,13 @@ def main(argv=None):
         "code": moved_code(site),
         "names": moved_names(names),
     }
-    failed = failure is not None
-    if not failed and not options.no_tests:
+    status = int(failure is not None)
+    if failure is None and not options.no_tests:
         counts = runner.tests("quick")
-        failed = bool(counts["failed"])
+        status = int(bool(counts["failed"]))
         found["tests"] = {"TensorFlow": tested(counts), "Keras": ("the same run", [])}
     print(f"\n{report(versions, found)}", end="")
-    return int(failed)
+    return status
 
 
 if __name__ == "__main__":
