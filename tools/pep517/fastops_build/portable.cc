@@ -14,6 +14,12 @@ __asm__(".symver OldTryLock, pthread_mutex_trylock@GLIBC_2.2.5");
 int TryLock(pthread_mutex_t* mutex) FASTOPS_INSTEAD_OF("pthread_mutex_trylock");
 int TryLock(pthread_mutex_t* mutex) { return OldTryLock(mutex); }
 
+// This, too. On older systems the old version is in libdl, which Python has loaded.
+extern "C" void* OldLookUp(void* handle, const char* name);
+__asm__(".symver OldLookUp, dlsym@GLIBC_2.2.5");
+void* LookUp(void* handle, const char* name) FASTOPS_INSTEAD_OF("dlsym");
+void* LookUp(void* handle, const char* name) { return OldLookUp(handle, name); }
+
 // Of glibc 2.32: whether the process has one thread. With TensorFlow it never has, and false means
 // that shared_ptr counts by atomic instructions.
 extern char single_threaded FASTOPS_INSTEAD_OF("__libc_single_threaded");
