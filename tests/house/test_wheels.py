@@ -5,6 +5,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from test_packaging import PYPROJECT
 
 from fastops._core import supported
 from tools import wheels
+from tools.pep517.fastops_build.compile import PORTABLE
 from tools.wheels import archive, bill, checking
 from tools.wheels.layout import layout
 
@@ -152,3 +154,22 @@ def test_a_symbol_that_no_library_defines_is_found(tmp_path):
         subprocess.run(command, check=True, cwd=tmp_path)
     module, exporter = (tmp_path / f"{name}.so" for name in texts)
     assert checking.missing_symbols([module], [exporter]) == ["gone"]
+
+
+NEWEST = {"GLIBC": wheels.PLATFORM.split("_")[1:3], "GLIBCXX": ["3", "4", "24"]}
+"""The newest versions of symbols that the tag of a wheel allows."""
+
+
+def test_symbols_of_newer_systems_are_replaced_in_wheels():
+    modules = sorted((ROOT / "fastops").rglob("*.so"))
+    if not modules:
+        pytest.skip("the modules are not in the checkout")
+    nm = ["nm", "--dynamic", "--undefined-only", *modules]
+    listed = subprocess.run(nm, check=True, capture_output=True, text=True).stdout
+    newer = {
+        name
+        for name, kind, version in re.findall(r"(\w+)@(GLIBC|GLIBCXX)_([\d.]+)", listed)
+        if [*map(int, version.split("."))] > [*map(int, NEWEST[kind])]
+    }
+    replaced = re.findall(r'FASTOPS_INSTEAD_OF\("(\w+)"\)', PORTABLE.read_text())
+    assert newer <= {*replaced}
