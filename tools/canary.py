@@ -55,8 +55,9 @@ with contextlib.suppress(ImportError):
     import tf_keras
 from fastops._install import upstream
 
-kinds = upstream.table()["kinds"]
-found = {name: upstream.objection_to(name, kind) for name, kind in kinds.items()}
+kinds = upstream.table()["kinds"].items()
+present = [(name, kind) for name, kind in kinds if name.partition(".")[0] in sys.modules]
+found = {name: upstream.objection_to(name, kind) for name, kind in present}
 print(json.dumps([found, {"TensorFlow": tensorflow.__version__, "Keras": keras.__version__}]))
 """
 
