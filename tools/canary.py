@@ -15,6 +15,7 @@ takes the Keras that this TensorFlow requires. ``--no-tests`` only reports what 
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -91,9 +92,18 @@ class Nightly(matrix.Runner):
         self.keras = keras
 
     def prepare(self):
-        """Make the environment, or bring it up to date, and build."""
-        if (self.folder / "venv" / ".made").exists():
+        """Make the environment, or bring it up to date, and build.
+
+        It is made anew for another package: several packages have TensorFlow's modules.
+        """
+        made, note = self.folder / "venv" / ".made", self.folder / "package"
+        name = re.match(r"[\w-]*", self.package)[0]
+        if not note.exists() or note.read_text() != name:
+            made.unlink(missing_ok=True)
+        elif made.exists():
             self.pip("TensorFlow", "--upgrade", *self._requirements())
+        self.folder.mkdir(parents=True, exist_ok=True)
+        note.write_text(name)
         return super().prepare()
 
     def call(self, step, *command, check=True):
@@ -107,11 +117,13 @@ class Nightly(matrix.Runner):
         return f"tf_keras=={SUPPORTED['released']()[-1]}.*"
 
     def _build(self):
-        if self.keras != "required":  # TensorFlow may require `keras`, which has the same modules
-            uninstall = ("pip", "uninstall", "--yes", "--quiet", "keras", "keras-nightly")
-            self.call("Keras", self.python, "-m", *uninstall)
-            self.pip("Keras", "--upgrade", self.keras)
-        super()._build()
+        try:
+            super()._build()
+        finally:
+            if self.keras != "required":  # TensorFlow may require `keras`: the same modules
+                uninstall = ("pip", "uninstall", "--yes", "--quiet", "keras", "keras-nightly")
+                self.call("Keras", self.python, "-m", *uninstall)
+                self.pip("Keras", "--upgrade", self.keras)
 
     def describe(self):
         return {}
