@@ -254,7 +254,7 @@ def moved_ops(text):
     came, went = sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
     lines = [f"came: {name}" for name in came] + [f"went: {name}" for name in went]
     lines += [f"is other: {name}" for name in other]
-    summary = f"{len(came)} have come, {len(went)} have gone, {len(other)} differ, of {len(new)}"
+    summary = f"{len(came)} new, {len(went)} gone, {len(other)} differ, of {len(new)}"
     return summary, lines
 
 
@@ -327,6 +327,7 @@ def main(argv=None):
         "private": {"TensorFlow": (private_parts(), [])},
         "code": moved_code(site),
         "names": moved_names(names),
+        "tests": {"TensorFlow": ("not run", [])},
     }
     status = int(failure is not None)
     if failure is None and not options.no_tests:

@@ -53,7 +53,7 @@ def test_ops_that_were_added_removed_and_changed():
         'name: "seed2"', 'name: "seed3"'
     )
     summary, lines = canary.moved_ops(after)
-    assert summary.startswith("1 have come, 1 have gone, ")
+    assert summary.startswith("1 new, 1 gone, ")
     assert lines[:2] == ["came: Acorn", "went: Acos"]
     assert "is other: RandomUniform" in lines
     assert canary.moved_ops(before)[1] == []
