@@ -31,10 +31,7 @@ def public(module, base):
 
 
 LOSSES = public(keras.losses, keras.losses.Loss)
-ODD_LOSSES = {
-    *("CTC", "CategoricalGeneralizedCrossEntropy", "Dice", "Tversky", "Circle"),
-    "SparseCategoricalFocalCrossentropy",  # since Keras 3.16
-}
+ODD_LOSSES = {"CTC", "CategoricalGeneralizedCrossEntropy", "Dice", "Tversky", "Circle"}
 METRICS = public(keras.metrics, keras.metrics.Metric)
 ARGUMENTS = {
     "IoU": {"num_classes": 3, "target_class_ids": [0]},
@@ -69,7 +66,8 @@ def targets(name, number):
 def test_losses(name):
     def program():
         loss = LOSSES[name]()
-        probe(loss)
+        if "__call__" not in vars(LOSSES[name]):
+            probe(loss)
         for number in range(CALLS):
             y_true, y_pred = targets(name, number)
             with tf.GradientTape() as tape:
