@@ -108,7 +108,8 @@ def test_another_environment_imports_the_programs_alone(tmp_path):
     code = "import sys; from fastops_bench.programs import shared; print(shared.__file__)"
     code += "; print('fastops' in sys.modules)"
     environment = {"PYTHONPATH": str(tmp_path)}
-    out = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
+    command = [sys.executable, "-c", code]
+    out = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)
     assert out == f"{tmp_path / 'fastops_bench' / 'programs' / 'shared.py'}\nFalse\n"
 
 
