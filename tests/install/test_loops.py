@@ -345,9 +345,12 @@ def test_changes_of_globals(monkeypatch):
         assert used("map_fn") == 2
         monkeypatch.setitem(globals(), "SCALE", -SCALE)
         assert_same(tf.map_fn(function, X), tf.tanh(X) * SCALE)
-        monkeypatch.setattr(tf, "tanh", statements)
-        got = tf.map_fn(function, X)
-    assert_same(got, tf.map_fn(function, X))
+        with monkeypatch.context() as patch:
+            patch.setattr(tf, "tanh", statements)
+            got = tf.map_fn(function, X)
+    with monkeypatch.context() as patch:
+        patch.setattr(tf, "tanh", statements)
+        assert_same(got, tf.map_fn(function, X))
 
 
 def test_new_closures():

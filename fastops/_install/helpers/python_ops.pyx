@@ -196,6 +196,8 @@ cdef object _run(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* key
             input=inputs, token=token, is_async=False, Tout=dtypes, name=name
         )
     else:
+        if not _op.ready:
+            _op.load()  # late: an import of fastops loads no op
         _op.calls_direct += 1
         if taped():
             token = Token(token)
@@ -213,6 +215,5 @@ cdef int _enable() except -1:
     return 0
 
 
-_op.load()
 _enable()
 register("helpers", "script_ops._internal_py_func", _run)
