@@ -46,7 +46,10 @@ done
 
 # The project's modules, in addition to those that the build itself reads.
 PROJECT = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "THIRD_PARTY_LICENSES.md")
-SOURCES = ("fastops/_version.py", "fastops/_core/build.py", "tools/pep517")
+SOURCES = (
+    *("fastops/_version.py", "fastops/_core/build.py", "fastops/_core/supported.py"),
+    "tools/pep517",
+)
 
 
 def pack(folder, name, version, files, requires=""):
