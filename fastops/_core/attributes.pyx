@@ -104,7 +104,7 @@ cdef uint64_t hash_of(object value) except? 0:
             state = mix(state, hash_of(item))
         return state
     if type(value) is TensorShape:
-        value = repr(value)
+        value = value._dims
     elif type(value) is _ShapeProto:
         value = value.SerializeToString(deterministic=True)
     elif isinstance(value, _DType):

@@ -38,6 +38,7 @@ struct KnownClasses {
   PyTypeObject* lazy_iterator = nullptr;  // the base of iterators that make their resource late
   PyTypeObject* shape = nullptr;
   PyObject* composites = nullptr;  // a frozenset of classes defined by their attributes alone
+  PyObject* scalars = nullptr;     // a frozenset of classes of Python and NumPy that name dtypes
   // A dict of classes whose methods depend on the attributes of an instance alone. The value for a
   // class is a frozenset of the names of attributes that no method reads.
   PyObject* objects = nullptr;
@@ -110,6 +111,7 @@ struct SignaturePart {
     kNamed = 'U',      // a namedtuple: kIdentity and its class, a tuple
     kDict = '{',       // the number of items; for each one a text and a part
     kDtype = 'd',      // a long: TensorFlow's number
+    kScalar = 'c',     // a class of Python or NumPy that names a dtype: its address
     kShape = 'h',      // a tuple of sizes, or None
     kIndex = 'N',      // an integer of NumPy: its class, an int
     kEager = 'T',      // a tensor: dtype, device, sizes, alias; then its attributes
@@ -137,7 +139,8 @@ struct OfTraces {
   static constexpr bool kTakesArrays = true;
   // Iterators of datasets are leaves, as their handles.
   static constexpr bool kTakesIterators = true;
-  // Opens composites and known objects: the tensors in them are leaves. Also takes shapes.
+  // Opens composites and known objects: the tensors in them are leaves. Also takes shapes, and
+  // classes of scalars, which are never freed.
   static constexpr bool kOpensObjects = false;
   // Tells which tensors are the same object. (Of variables, all policies tell it.)
   static constexpr bool kTellsAliases = false;
@@ -290,6 +293,10 @@ class Signature {
     if (PyType_IsSubtype(kind, known.dtype)) return AddDtype(value);
     if constexpr (Policy::kOpensObjects) {
       if (kind == known.shape) return AddDims<Policy>(value, depth);
+      if (kind == &PyType_Type && PySet_Contains(known.scalars, value) == 1) {
+        AppendNumber(SignaturePart::kScalar, value);
+        return true;
+      }
     }
     if constexpr (Policy::kTakesIdentities) {
       if (kind == identified_) return AddIdentity(value);

@@ -21,6 +21,7 @@ cdef extern from "declarations.h" namespace "fastops":
         PyTypeObject* lazy_iterator
         PyTypeObject* shape
         PyObject* composites
+        PyObject* scalars
         PyObject* objects
         PyObject* handle
         PyObject* static_shape

@@ -121,6 +121,8 @@ class SignaturePrinter {
         if (!Skip(SignaturePart::kIdentity)) return Fail();
         Take<PyTypeObject*>();
         return "<namedtuple " + (Skip(SignaturePart::kTuple) ? Items("(", ")") : Fail()) + ">";
+      case SignaturePart::kScalar:
+        return Take<PyTypeObject*>()->tp_name;
       case SignaturePart::kIdentity:
         return absl::StrFormat("<object at %p>", Take<const void*>());
       default:

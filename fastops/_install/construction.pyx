@@ -57,6 +57,8 @@ from tensorflow.python.ops.variables import Variable as _Variable
 from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as _tapes_are_stopped
 from tensorflow.python.trackable.base import CheckpointInitialValue as _CheckpointInitialValue
 
+from fastops._specialize.signatures import SCALARS
+
 cdef object _HandleData = CppShapeInferenceResult.HandleData
 cdef object _reference = weakref.ref
 
@@ -237,6 +239,12 @@ def construct(original):
     return replacing(original, _construct)
 
 
+cdef bint _may_be_shared(object option) except -1:
+    """Tell whether a template may be for variables that have this option."""
+    kind = type(option)
+    return kind in _OPTIONS or kind is type and option in SCALARS
+
+
 cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t nargsf,
                           PyObject* keywords) except NULL:
     cdef Replacement self = <Replacement>callable
@@ -269,7 +277,7 @@ cdef PyObject* _construct(PyObject* callable, PyObject* const* args, size_t narg
     # TensorFlow takes a name with a slash at its end as that of a name scope.
     if (
         position < 0
-        or not _OPTIONS.issuperset([type(option) for option in options])
+        or not all([_may_be_shared(option) for option in options])
         or type(name) is not str or not name or name.endswith("/")
     ):
         return call_original(self, args, nargsf, keywords)

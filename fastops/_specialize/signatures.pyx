@@ -50,6 +50,11 @@ cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the 
 COMPOSITES = frozenset((_IndexedSlices, _SparseTensor, _RaggedTensor, _RowPartition))
 """Classes whose instances consist of attributes: tensors, shapes, dtypes and other composites."""
 
+SCALARS = frozenset(
+    kind for kind in (int, complex, str, *_dtypes._ANY_TO_TF) if type(kind) is type
+)
+"""Classes of Python and NumPy that TensorFlow takes as dtypes, such as ``np.float32``."""
+
 
 cdef bint read_values(Signature* signature, PyObject* const* args, Py_ssize_t positional,
                       PyObject* keywords) noexcept:
@@ -211,6 +216,7 @@ cdef int _set_up() except -1:
     known.iterator = <PyTypeObject*>_OwnedIterator
     known.shape = <PyTypeObject*>_TensorShape
     known.composites = <PyObject*>_COMPOSITES
+    known.scalars = <PyObject*>_SCALARS
     known.handle = <PyObject*>_HANDLE
     known.static_shape = <PyObject*>_STATIC_SHAPE
     known.trainable = <PyObject*>_TRAINABLE
@@ -236,6 +242,7 @@ cdef str _ITERATED = "_iterator_resource"
 cdef str _DIMS = "_dims"
 cdef str _COPY = "copy"
 cdef object _COMPOSITES = COMPOSITES
+cdef frozenset _SCALARS = SCALARS
 cdef object _DESCRIBE = _describe_iterator
 cdef dict _objects = None
 cdef object _lazy_iterator = None

@@ -683,6 +683,8 @@ def test_generators():
     ("options", "reason", "detail"),
     [
         ({"name": "counted"}, None, None),
+        ({"dtype": np.float32}, None, None),
+        ({"dtype": "float32"}, None, None),
         ({"caching_device": "CPU:0"}, "variable_not_plain", "that two variables cannot share"),
     ],
 )

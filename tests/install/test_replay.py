@@ -186,6 +186,21 @@ def test_other_shapes_dtypes_and_numbers(stock):
             assert not difference(outcome(tf.roll, (x, shift, 0), {}), want)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8, float])
+def test_classes_of_scalars_as_dtypes(stock, dtype):
+    labels = tf.constant([2, 0, 1])
+    for name, arguments in [
+        ("tf.eye", (3,)),
+        ("tf.saturate_cast", (labels,)),
+        ("tf.experimental.numpy.ones_like", (labels,)),
+    ]:
+        function = find(name)
+        want = outcome(stock[name], arguments, {"dtype": dtype})
+        learn(outcome, function, arguments, {"dtype": dtype})
+        got = assert_replayed(outcome, function, arguments, {"dtype": dtype})
+        assert not difference(got, want)
+
+
 # ---------------------------------------------------------------------------------------------
 # Composite tensors
 # ---------------------------------------------------------------------------------------------

@@ -43,6 +43,22 @@ def test_dtypes_have_their_names_in_python(dtype):
     assert recorded(tf.as_dtype(dtype)) == f"(tf.{dtype})"
 
 
+@pytest.mark.parametrize("kind", [bool, int, float, complex, str, np.float32, np.int64, np.uint8])
+def test_classes_of_scalars_are_opened_for_recordings_only(kind):
+    name = f"numpy.{kind.__name__}" if issubclass(kind, np.generic) else kind.__name__
+    assert recorded(X, dtype=kind) == f"(float32[2,3], dtype={name})"
+    assert describe("methods", [kind]) == recorded([kind]) == f"([{name}])"
+
+
+class Number(float):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Number, list, tf.Module, type, collections.OrderedDict])
+def test_other_classes_are_refused(kind):
+    assert recorded(kind) is None
+
+
 def test_a_tensor_that_comes_twice_is_named():
     assert recorded(X, Y, X) == "(float32[2,3], bool[1], float32[2,3] (same as leaf 0))"
     assert describe("traces", X, X) == "(float32[2,3], float32[2,3])"

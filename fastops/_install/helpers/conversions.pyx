@@ -33,8 +33,10 @@ from tensorflow.python.types.core import Symbol as _Symbol
 
 
 cdef object _DType = _dtypes.DType
-cdef dict _by_type = {  # by type of NumPy or Python, the number of the dtype from `as_dtype`
-    kind: dtype._type_enum for kind, dtype in _dtypes._ANY_TO_TF.items() if isinstance(kind, type)
+cdef dict _numbers = {  # by name, or type of NumPy or Python, the number of the dtype of `as_dtype`
+    key: dtype._type_enum
+    for key, dtype in _dtypes._ANY_TO_TF.items()
+    if type(key) is str or type(key) is type
 }
 
 
@@ -46,7 +48,9 @@ cdef int _enum_of(PyObject* dtype) except -1:
     kind = type(<object>dtype)
     if kind is _DType:
         return min(<int>(<object>dtype)._type_enum, <int>DTYPES)
-    number = PyDict_GetItem(_by_type, <object>dtype) if kind is type else NULL
+    number = NULL
+    if kind is type or kind is str:
+        number = PyDict_GetItem(_numbers, <object>dtype)
     return <int>DTYPES if number == NULL else min(<int><object>number, <int>DTYPES)
 
 
