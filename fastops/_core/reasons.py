@@ -953,6 +953,12 @@ REGISTRY = {
             "the call could not be restarted if the value differs",
         ),
         Reason(
+            "branch_missing",
+            "recording",
+            "Python decides by a random number, and has not taken one of the branches",
+            "a call is replayed when all branches have been recorded",
+        ),
+        Reason(
             "large_value",
             "recording",
             "Python reads the value of a tensor that is too large to compare in each call",

@@ -59,6 +59,7 @@ cpdef enum:
     MIN_ALIKE_VARIABLES = 2            # of one kind, before fastops makes the others like them
     # When to give up.
     MAX_FUNCTION_FAILURES = 8          # failed recordings of one function
+    MAX_BRANCH_REPEATS = 12            # recordings in a row of known branches, while others miss
     MAX_OBJECT_FAILURES = 4            # failed recordings of one object
     MAX_FUNCTION_CASE_FAILURES = 1     # failed recordings of one signature of a function
     MAX_OBJECT_CASE_FAILURES = 2       # failed recordings of one signature of an object

@@ -21,6 +21,8 @@ cdef class Replay:
     cdef vector[int] flat  # numbers of the values, if the result is a flat list or tuple
     cdef bint whole         # whether the values in `flat` are exactly the last op's outputs
     cdef bint custom        # whether the call has a custom gradient
+    cdef tuple branches     # see `Recording`
+    cdef list values_before  # see `Recording`; None if there are no branches
     cdef list passed        # generated functions of the ops: module dict, name, function
     cdef vector[uint64_t] versions  # of the dicts in `passed`, when they were last checked
     cdef list settings      # attributes of modules that must not change
@@ -48,9 +50,14 @@ cdef class Replay:
     cdef str name_of(self, int number)
     # Runs the replay, as kernels only if possible. The result is a new reference.
     cdef Outcome run(self, const Signature& signature, PyObject** result) except *
-    # `drawn`: what random ops make, in their order, instead of drawing.
+    # Runs one of the branches that a call may take. `drawn` has what the random ops of the call
+    # have drawn: the first random ops take this, and what the others draw is added.
+    cdef Outcome run_branch(self, const Signature& signature, PyObject** result,
+                            list drawn) except *
+    # `drawn`: what random ops make, in their order, instead of drawing. If `goes_on`, there may be
+    # more random ops: see `run_branch`.
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
-                          PyObject** result, list drawn=*) except *
+                          PyObject** result, list drawn=*, bint goes_on=*) except *
     # The same replay with other variables.
     cdef Replay rebound(self, list variables, list taped_variables, bint alone)
     # Lets the replays of other objects use the kernels that were found.

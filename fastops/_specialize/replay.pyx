@@ -314,6 +314,9 @@ cdef class Replay:
         self.variables = tuple(recording.variables)
         self.handles = handles_of(self.variables)
         self.checks = tuple([ValueCheck(check) for check in recording.checks])
+        self.branches, self.values_before = recording.branches, None
+        if self.branches:
+            self.values_before = recording.values_before()
         self.result = recording.result
         self.single = recording.result if isinstance(recording.result, Number) else -1
         if isinstance(recording.result, (list, tuple)):
@@ -502,6 +505,15 @@ cdef class Replay:
                 return self.run_and_look(signature, thread, recorded, result)
         return self.run_with(signature, self.variables, self.handles, result)
 
+    cdef Outcome run_branch(self, const Signature& signature, PyObject** result,
+                            list drawn) except *:
+        cdef Replay replay = self
+        if self.taped is not None and taped():
+            replay = self.taped
+        return replay.run_with(
+            signature, replay.variables, replay.handles, result, drawn, True
+        )
+
     cdef Replay rebound(self, list variables, list taped_variables, bint alone):
         """Return the same replay with other variables, `taped_variables` under a tape.
 
@@ -516,6 +528,7 @@ cdef class Replay:
         other.made_after = self.made_after
         other.num_arguments, other.num_values = self.num_arguments, self.num_values
         other.checks, other.steps = self.checks, self.steps
+        other.branches, other.values_before = self.branches, self.values_before
         other.result, other.single = self.result, self.single
         other.flat, other.whole = self.flat, self.whole
         other.custom = self.custom
@@ -639,15 +652,17 @@ cdef class Replay:
         return outcome
 
     cdef Outcome run_with(self, const Signature& signature, tuple variables, tuple handles,
-                          PyObject** result, list drawn=None) except *:
+                          PyObject** result, list drawn=None, bint goes_on=False) except *:
         """Run the replay op by op, with `variables` instead of the recording's variables."""
         cdef PyObject* inline_values[INLINE_VALUES]
         cdef PyObject** values = inline_values
         cdef vector[PyObject*] many
         cdef Outcome outcome = DONE
-        cdef bint lasts = False
+        cdef bint lasts = goes_on and PyList_GET_SIZE(drawn) != 0
+        cdef bint keeps
         cdef ReplayStep step
         cdef PyObject* last = NULL
+        cdef Py_ssize_t num_taken = 0
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(self.steps)
         cdef Py_ssize_t first = self.num_arguments + PyTuple_GET_SIZE(handles)
         if self.num_values > INLINE_VALUES:
@@ -666,13 +681,23 @@ cdef class Replay:
             for i in range(n):
                 step = <ReplayStep>PyTuple_GET_ITEM(self.steps, i)
                 if drawn is not None and step.seed is not None:
-                    step.take(<list>drawn.pop(0), values)
-                    continue
+                    if not goes_on or num_taken < PyList_GET_SIZE(drawn):
+                        step.take(<list>drawn[num_taken], values)
+                        num_taken += 1
+                        continue
                 # A random op may have drawn before it fails.
                 lasts = lasts or step.seed is not None
+                keeps = goes_on and step.seed is not None
                 outcome = step.run(
-                    signature, variables, values, &last if self.whole and i == n - 1 else NULL
+                    signature, variables, values,
+                    &last if keeps or self.whole and i == n - 1 else NULL,
                 )
+                if keeps and last != NULL:
+                    drawn.append([<object>last])
+                    num_taken += 1
+                    if not self.whole or i < n - 1:
+                        Py_DECREF(<object>last)
+                        last = NULL
                 if outcome != DONE:
                     self.differed = <int>i
                     return outcome

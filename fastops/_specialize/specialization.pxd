@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 
 from fastops._cpp.signature cimport Signature
 from fastops._specialize.policy cimport Account
+from fastops._specialize.replay cimport Replay
 from fastops._specialize.states cimport State
 
 
@@ -28,6 +29,9 @@ cdef class Specialization:
     cdef readonly bytes key
     cdef Account account
     cdef readonly list variants     # Replays, which differ by tensor values that Python read
+    cdef bint branches              # whether `variants` has some that follow random ops
+    cdef readonly list pending      # Replays of some branches: others have not been recorded yet
+    cdef int repeats                # recordings since the last one of a new branch
     cdef readonly object first      # the first recording, until a second one confirms it
     cdef readonly str reason        # why the last recording failed; None if no recording has failed
     cdef readonly str detail        # details of the reason, or None
@@ -48,6 +52,11 @@ cdef class Specialization:
     cdef dict guards(self)
     # Replays the call, or returns another decision. The result is a new reference.
     cdef Decision run(self, const Signature& signature, PyObject** result) except *
+    # `run`, if some variants are branches that a call takes by what its random ops draw.
+    cdef Decision run_branches(self, list variants, const Signature& signature,
+                               PyObject** result) except *
+    # Adds the replay of a recording.
+    cdef int add(self, Replay replay) except -1
     # Decides about a call that has not been replayed. `cost_ns`: the expected cost of a recording.
     cdef Decision next(self, int64_t cost_ns) noexcept
     # Notes that a recording starts.

@@ -7,6 +7,8 @@ order:
 1. If a guard of the recordings does not hold, Python runs (MISSED). `missed` tells what differed.
 2. The variants are tried in order. The first one that finds the tensor values of its recording
    gives the result (HIT). If an op fails before anything has an effect, Python runs (FAILED).
+   If the variants are branches that a call takes by what its random ops draw, the call draws once:
+   the variants that are tried next take what the first one has drawn.
 3. Otherwise the call may be recorded (RECORD), unless there are too many variants (EXHAUSTED),
    recordings have failed too often (REJECTED), or a recording would not pay yet (WAIT).
 """
@@ -18,7 +20,9 @@ from libc.stdint cimport int64_t
 from fastops._cpp.signature cimport Signature
 from fastops._specialize.native cimport DONE, Outcome
 from fastops._specialize.native cimport FAILED as REPLAY_FAILED
-from fastops._specialize.policy cimport Account, MAX_GUARD_MISSES, MAX_VARIANTS
+from fastops._specialize.policy cimport (
+    Account, MAX_BRANCH_REPEATS, MAX_GUARD_MISSES, MAX_VARIANTS,
+)
 from fastops._specialize.replay cimport Replay
 from fastops._specialize.signatures cimport text_of
 from fastops._specialize.states cimport State, name_of_state, state_of
@@ -27,6 +31,7 @@ cdef extern from "definitions.h":
     pass
 
 from fastops._core.reasons import text_of as _text_of
+from fastops._specialize.recording.recording import is_whole as _is_whole
 
 cdef dict _REASONS = {
     RECORD: _text_of("turn_taken"),
@@ -57,13 +62,13 @@ cdef class Specialization:
     def __init__(self, bytes key, int most_failures, Account account=None):
         self.key, self.most_failures = key, most_failures
         self.account = Account() if account is None else account
-        self.variants = []
+        self.variants, self.pending = [], []
 
     cdef State state(self) noexcept:
         return state_of(
             PyList_GET_SIZE(self.variants) != 0,
             self.failures >= self.most_failures,
-            self.first is not None,
+            self.first is not None or PyList_GET_SIZE(self.pending) != 0,
         )
 
     cdef str arguments(self):
@@ -85,6 +90,8 @@ cdef class Specialization:
         cdef Outcome outcome
         cdef Py_ssize_t i
         cdef list variants = self.variants  # another thread may drop them during a replay
+        if self.branches:
+            return self.run_branches(variants, signature, result)
         for i in range(PyList_GET_SIZE(variants)):
             replay = <Replay>PyList_GET_ITEM(variants, i)
             if not replay.fits():
@@ -106,8 +113,54 @@ cdef class Specialization:
             self.missed = (<Replay>variants[0]).changed_value(signature)
         return RECORD
 
+    cdef Decision run_branches(self, list variants, const Signature& signature,
+                               PyObject** result) except *:
+        """Run the variants in order. Some of them are branches: no call may draw twice."""
+        cdef Replay replay
+        cdef Outcome outcome
+        cdef list drawn = []
+        for replay in variants:  # once a call has drawn, it can no longer be a miss
+            if not replay.fits():
+                self.missed = replay.change()
+                return MISSED
+        if not self.holds():
+            self.missed = self.change()
+            return MISSED
+        for replay in variants:
+            outcome = replay.run_branch(signature, result, drawn)
+            if outcome == DONE:
+                return HIT
+            if outcome == REPLAY_FAILED:
+                return FAILED
+        if PyList_GET_SIZE(variants) != 0:
+            self.missed = (<Replay>variants[0]).changed_value(signature)
+        return RECORD
+
+    cdef int add(self, Replay replay) except -1:
+        cdef Replay other
+        cdef list known = []
+        if not replay.branches:
+            self.variants.append(replay)
+            return 0
+        for other in self.pending:
+            if other.values_before == replay.values_before:
+                if other.branches == replay.branches:
+                    self.repeats += 1
+                    if self.repeats >= MAX_BRANCH_REPEATS:
+                        self.failures, self.reason = self.most_failures, _text_of("branch_missing")
+                    return 0
+                known.append(other)
+        known.append(replay)
+        self.pending.append(replay)
+        self.repeats = 0
+        if _are_whole(known):
+            self.pending = [other for other in self.pending if other not in known]
+            self.branches = True
+            self.variants = self.variants + known
+        return 0
+
     cdef Decision next(self, int64_t cost_ns) noexcept:
-        if PyList_GET_SIZE(self.variants) >= MAX_VARIANTS:
+        if PyList_GET_SIZE(self.variants) + PyList_GET_SIZE(self.pending) >= MAX_VARIANTS:
             return EXHAUSTED
         if self.failures >= self.most_failures:
             return REJECTED
@@ -116,7 +169,7 @@ cdef class Specialization:
         return RECORD
 
     cdef int begin(self) except -1:
-        if PyList_GET_SIZE(self.variants) == 0:
+        if PyList_GET_SIZE(self.variants) + PyList_GET_SIZE(self.pending) == 0:
             self.account.restart()
         else:  # variants differ by values: each call may need one more
             self.account.drop()
@@ -134,6 +187,7 @@ cdef class Specialization:
 
     cdef int deoptimize(self) except -1:
         self.variants, self.first, self.misses = [], None, 0
+        self.pending, self.repeats, self.branches = [], 0, False
         return 0
 
     def describe(self):
@@ -159,3 +213,12 @@ cdef class Specialization:
             "reason": self.reason,
             "detail": self.detail,
         }
+
+
+cdef bint _are_whole(list replays) except -1:
+    """Whether replays have all branches of a call."""
+    cdef Replay replay
+    branches = []
+    for replay in replays:
+        branches.append(replay.branches)
+    return _is_whole(branches)

@@ -14,10 +14,11 @@ from support import Failure, assert_same, difference, floats
 from tensorflow.python.eager import context
 from tensorflow.python.framework import config, op_callbacks
 from tensorflow.python.framework.ops import EagerTensor
-from tensorflow.python.ops import gen_manip_ops
+from tensorflow.python.ops import gen_array_ops, gen_manip_ops
 from tensorflow.python.ops.numpy_ops import np_dtypes
 
 import fastops
+from fastops._core.reasons import text_of
 from fastops._core.record import OpRecord
 from fastops._install.replay.functions import FUNCTIONS
 from fastops._install.replay.replayed import Replayed
@@ -596,6 +597,243 @@ def test_unseeded_numbers_differ():
         drawn = [tf.nest.flatten(function(*args))[0].numpy().tobytes() for _ in range(8)]
         assert len(set(drawn)) == 8
         assert frames(function, tuple(args), {}) == []
+
+
+FLIPS = ["tf.image.random_flip_left_right", "tf.image.random_flip_up_down"]
+
+
+def learn_branches(function, *args, **kwargs):
+    """Make calls until all branches of this signature are recorded."""
+    before = function.describe()["replayed"]
+    tf.random.set_seed(1)
+    for _ in range(200):
+        function(*args, **kwargs)
+        if function.describe()["replayed"] > before:
+            return
+    raise AssertionError("a branch is missing")
+
+
+def _drawn(function, *args, seed=7, times=24, **kwargs):
+    tf.random.set_seed(seed)
+    return [function(*args, **kwargs) for _ in range(times)]
+
+
+@pytest.mark.parametrize("name", FLIPS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "int64", "bool"])
+def test_flips_of_images(stock, name, dtype):
+    function = replayed(name)
+    for shape in ((3, 5, 3), (1, 1, 1), (4, 2, 2)):
+        image = tf.cast(t(*shape) * 9, dtype)
+        learn_branches(function, image)
+        for seed in (7, 0, 12345):
+            want = _drawn(stock[name], image, seed=seed)
+            assert_same(_drawn(function, image, seed=seed), want)
+        assert frames(function, (image,), {}) == []
+        other = tf.cast(t(*shape, seed=1) * 9, dtype)
+        assert_same(_drawn(function, other), _drawn(stock[name], other))
+
+
+@pytest.mark.parametrize("name", FLIPS)
+def test_flips_with_seeds_of_their_own(stock, name):
+    function, image = replayed(name), t(3, 5, 3)
+    learn_branches(function, image, seed=3)
+    # TensorFlow makes later draws of a pair of seeds.
+    assert frames(function, (image,), {"seed": 3}) == ["wrapper", "random_uniform"]
+    learn_branches(function, image)
+
+    def draw(one):  # other random functions go on in the same sequences
+        tf.random.set_seed(2)
+        return [(one(image, seed=3), tf.random.normal([2]), one(image)) for _ in range(24)]
+
+    assert_same(draw(function), draw(stock[name]))
+
+
+def test_a_flip_returns_its_argument_or_a_new_tensor():
+    function, image = replayed(FLIPS[0]), t(3, 5, 3)
+    learn_branches(function, image)
+    results = [function(image) for _ in range(600)]
+    kept = sum(result is image for result in results)
+    assert 200 < kept < 400  # without a seed, too, half of the images are flipped
+
+
+@pytest.mark.parametrize("name", FLIPS)
+@pytest.mark.parametrize("persistent", [False, True])
+def test_gradients_of_flips(stock, name, persistent):
+    def derive(function):
+        gradients = []
+        tf.random.set_seed(5)
+        for _ in range(12):
+            with tf.GradientTape(persistent=persistent) as tape:
+                tape.watch(image)
+                result = function(image) * weights
+            gradients.append((result, tape.gradient(result, image)))
+            with tf.GradientTape() as tape:
+                result = function(variable)
+            gradients.append((result, tape.gradient(result, variable)))
+        return gradients
+
+    image, weights, variable = t(3, 4, 1), t(3, 4, 1, seed=1), tf.Variable(t(3, 4, 1))
+    function = replayed(name)
+    learn_branches(function, image)
+    for _ in range(12):
+        derive(function)
+    assert function.describe()["replayed"] == 2
+    assert_same(derive(function), derive(stock[name]))
+
+
+def test_flips_in_traced_functions_and_errors(stock):
+    name = FLIPS[0]
+    function, image = replayed(name), t(3, 4, 1)
+    learn_branches(function, image)
+    traced = [tf.function(lambda image, one=one: one(image)) for one in (function, stock[name])]
+    tf.random.set_seed(4)
+    got = [traced[0](image) for _ in range(9)]
+    tf.random.set_seed(4)
+    assert_same(got, [traced[1](image) for _ in range(9)])
+    for bad in (t(3), tf.constant("a"), None, t(2, 2, 2, 2, 2)):
+        want = outcome(stock[name], (bad,), {})
+        got = outcome(function, (bad,), {})
+        assert isinstance(want, Failure)
+        assert got == want
+
+
+def _walk(x):
+    """Draw until a number is large: three branches, with one to three draws."""
+    steps = [tf.random.uniform([])]
+    if steps[-1] < 0.4:
+        return x + steps[-1]
+    steps.append(tf.random.normal([]))
+    if steps[-1] > 0.1:
+        return tf.negative(x) * steps[0], steps[1]
+    return [x, tf.random.truncated_normal([2])]
+
+
+def _nested(x):
+    first = tf.random.uniform([]) < 0.5
+    second = tf.random.uniform([]) < 0.5
+    if second:
+        return (x + 1 if first else x + 2), tf.random.normal([1])
+    return (x + 3 if first else x + 4) if first else x + 5
+
+
+@pytest.mark.parametrize("walk", [_walk, _nested])
+def test_several_branches(walk):
+    function = Replayed(walk, find("tf.roll").passed)
+    x = t(3)
+    learn_branches(function, x)
+    (recording,) = function.recordings()
+    assert recording["state"] == "active"
+    assert len(recording["variants"]) == (3 if walk is _walk else 4)
+    for seed in range(4):
+        want = _drawn(walk, x, seed=seed, times=40)
+        assert_same(_drawn(function, x, seed=seed, times=40), want)
+    assert frames(function, (x,), {}) == []
+    x = t(3, seed=5)
+    assert_same(_drawn(function, x, times=40), _drawn(walk, x, times=40))
+
+
+def test_branches_behind_a_value(stock):
+    """The values that Python reads before it draws are compared as ever."""
+
+    def walk(x):
+        if x[0] > 0:
+            return x if tf.random.uniform([]) < 0.5 else -x
+        return tf.exp(x)
+
+    function, up, down = Replayed(walk, find("tf.roll").passed), tf.ones([2]), -tf.ones([2])
+    learn_branches(function, up)
+    for x in (up, down, up, down, up):
+        want = _drawn(walk, x)
+        assert_same(_drawn(function, x), want)
+    assert frames(function, (up,), {}) == []
+    assert frames(function, (down,), {}) == []
+
+
+def test_branches_that_never_come(stock):
+    def walk(x):
+        return x + 1 if tf.random.uniform([]) < 2.0 else x
+
+    function, x = Replayed(walk, find("tf.roll").passed), t(3)
+    want = _drawn(walk, x, times=40)
+    assert_same(_drawn(function, x, times=40), want)
+    known = function.describe()
+    assert (known["replayed"], known["refused"]) == (0, 1)
+    assert known["reasons"] == {text_of("branch_missing"): 1}
+    assert function.recordings()[0]["reason"] == text_of("branch_missing")
+
+
+def test_too_many_branches():
+    def walk(x):
+        for place in range(4):
+            if tf.random.uniform([]) < 0.5:
+                x = x + float(place)
+        return x
+
+    function, x = Replayed(walk, find("tf.roll").passed), t(3)
+    want = _drawn(walk, x, times=60)
+    assert_same(_drawn(function, x, times=60), want)
+    assert function.describe()["replayed"] == 0
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda drawn: bool(tf.cast(drawn * 2, tf.int32) > 0) if drawn.numpy() > 0 else None,
+        lambda drawn: bool(tf.cast(drawn * 2, tf.bool)),
+        lambda drawn: float(drawn) < 0.5,
+        lambda drawn: bool(tf.reduce_all(drawn < 0.5)),
+        lambda drawn: (tf.stack([drawn, drawn]) < 0.5).numpy().any(),
+    ],
+)
+def test_other_values_that_follow_random_numbers_are_refused(read):
+    def walk(x):
+        return x + 1 if read(tf.random.uniform([])) else x
+
+    function, x = Replayed(walk, find("tf.roll").passed), t(3)
+    want = _drawn(walk, x)
+    assert_same(_drawn(function, x), want)
+    known = function.describe()
+    assert (known["replayed"], list(known["reasons"])) == (0, [text_of("read_after_effect")])
+
+
+def test_a_branch_whose_code_changes_draws_once(monkeypatch, stock):
+    name = FLIPS[0]
+    function, image = replayed(name), t(3, 4, 1)
+    learn_branches(function, image)
+    reverse = gen_array_ops.reverse_v2
+    monkeypatch.setattr(
+        gen_array_ops, "reverse_v2", lambda *args, **kwargs: reverse(*args, **kwargs)
+    )
+    want = _drawn(stock[name], image)
+    assert_same(_drawn(function, image), want)
+    monkeypatch.undo()
+    assert_same(_drawn(function, image), want)
+    assert frames(function, (image,), {}) == []
+
+
+def test_errors_in_branches():
+    def walk(x, rows):
+        drawn = tf.random.uniform([])
+        if drawn < 0.5:
+            return tf.nn.embedding_lookup(x, rows)
+        return x * drawn
+
+    function = Replayed(walk, find("tf.roll").passed)
+    x, rows, bad = t(3), tf.constant([0, 1]), tf.constant([0, 9])
+    learn_branches(function, x, rows)
+
+    def draw(one):
+        tf.random.set_seed(3)
+        return [outcome(one, (x, choice), {}) for choice in (rows, bad) * 12]
+
+    want, got = draw(walk), draw(function)
+    assert [type(one) for one in got] == [type(one) for one in want]
+    assert any(isinstance(one, Failure) for one in want)
+    for one, other in zip(got, want, strict=True):
+        if isinstance(other, Failure):
+            assert one.kind == other.kind
+        else:
+            assert_same(one, other)
 
 
 def test_stateful_ops_run_in_each_call():

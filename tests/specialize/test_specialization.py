@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import fastops
 from fastops._core.reasons import REGISTRY
+from fastops._specialize.recording.recording import is_whole
 from fastops._specialize.specialization import Specialization
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
@@ -33,6 +34,26 @@ def test_a_new_specialization_waits():
         "detail": None,
     }
     assert (new.key, new.first, new.failures) == (b"key", None, 0)
+
+
+@pytest.mark.parametrize(
+    ("branches", "whole"),
+    [
+        ([()], True),
+        ([], False),
+        ([(), ()], False),
+        ([((3, True),)], False),
+        ([((3, True),), ((3, False),)], True),
+        ([((3, True),), ((4, False),)], False),
+        ([((3, True),), ((3, False),), ()], False),
+        ([((3, True),), ((3, False), (5, True))], False),
+        ([((3, True),), ((3, False), (5, True)), ((3, False), (5, False))], True),
+        ([((3, False), (6, True)), ((3, True), (5, True)), ((3, True), (5, False))], False),
+    ],
+)
+def test_branches_are_whole_if_each_comparison_has_both_sides(branches, whole):
+    assert is_whole(branches) == whole
+    assert is_whole(branches[::-1]) == whole
 
 
 def test_a_function_is_active_or_refused(due_after):

@@ -13,6 +13,7 @@ returns the result of a replay.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject, Py_TYPE
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
@@ -230,7 +231,7 @@ cdef class Replayed(Replacement):
         """Make a replay of a recorded call. Return False if calls cannot be replayed."""
         try:
             recorded = recording(
-                recorder, arguments, holders, result, frees_sizes=self.frees_sizes
+                recorder, arguments, holders, result, frees_sizes=self.frees_sizes, branches=True
             )
             replay = Replay(recorded, self.op, self.passed, self.settings, guard)
             prepare_kernels(recorder, recorded)
@@ -241,8 +242,12 @@ cdef class Replayed(Replacement):
             self.budget.fail()
             case.refuse(why, refused.detail)
             return False
+        case.add(replay)
+        if case.failures != 0:  # one of the branches is missing
+            self.reasons[case.reason] = self.reasons.get(case.reason, 0) + 1
+            self.budget.fail()
+            return False
         self.budget.succeed()
-        case.variants.append(replay)
         return True
 
 
@@ -322,7 +327,10 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
     if decision == WAIT:
         if _observers:
             note_left(self, case, reason_of_decision(WAIT))
-        return call_waiting(self, case.account, True, args, nargsf, keywords)
+        # Some branches may never come. So calls that wait for one do not cover the calls inside.
+        return call_waiting(
+            self, case.account, PyList_GET_SIZE(case.pending) == 0, args, nargsf, keywords
+        )
     if _observers:
         note_undone(self, case, decision)
     return call_original(self, args, nargsf, keywords)

@@ -12,7 +12,9 @@ Assumption                       Guard
 ===============================  ==================================================================
 dtypes, shapes and aliases of    the signature of the call (`_cpp/signature.h`); of variables, the
 arguments, Python values         static shape and the data of the handle
-values that Python read          a `Check` of the step that makes the value, or of the arguments
+values that Python read          a `Check` of the step that makes the value, or of the arguments.
+                                 After random ops have drawn, only of the truth of a comparison
+                                 (`Recording.branches`)
 sizes of a step's outputs        `RecordedStep.sizes`. After an effect, when the call cannot be made
                                  again, the sizes of its inputs must decide them (`is_static`);
                                  otherwise the call is not recorded. Sizes are not compared if
@@ -111,6 +113,9 @@ _SIZES_IN = {
 }
 """The input whose value decides the output sizes of a random op, if it is not the first input. None
 if no value decides them."""
+
+_COMPARING = {"Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual"}
+"""Ops that make nothing but True and False."""
 
 _HANDLES = (tf.resource, tf.variant)
 
@@ -375,6 +380,10 @@ class Recording:
         while a tape records.
     drawn : RecordedDraws
         What the random ops have drawn.
+    branches : tuple of tuple
+        The comparisons that Python read after random ops had drawn, in the order of the reads: the
+        number of the value, and whether it was true. The call cannot be made again then, so another
+        recording must have the ops for the other truth value: see `is_whole`.
     taped : Recording or None
         The recording to replay while a tape records, if it is different. It includes ops whose
         outputs are constants, since the tape adds up gradients in an order that depends on all ops
@@ -389,7 +398,34 @@ class Recording:
     result: object
     custom: bool
     drawn: object
+    branches: tuple = ()
     taped: object = None
+
+    def values_before(self):
+        """Return the values that Python read before random ops drew."""
+        late = dict(self.branches)
+        checks = [*self.checks, *(check for step in self.steps for check in step.checks)]
+        return [
+            (check.number, _bytes(check.tensor)) for check in checks if check.number not in late
+        ]
+
+
+def is_whole(branches):
+    """Tell whether recordings have all branches that a call may take after random ops have drawn.
+
+    Parameters
+    ----------
+    branches : list of tuple
+        The `Recording.branches` of each.
+    """
+    if not all(branches):  # a call reads no more comparisons
+        return len(branches) == 1
+    if len({reads[0][0] for reads in branches}) != 1:
+        return False
+    return all(
+        is_whole([reads[1:] for reads in branches if reads[0][1] is truth])
+        for truth in (False, True)
+    )
 
 
 def recording(
@@ -401,6 +437,7 @@ def recording(
     held=None,
     most_steps=MAX_FUNCTION_OPS,
     frees_sizes=False,
+    branches=False,
 ):
     """Return the `Recording` of a call.
 
@@ -425,6 +462,9 @@ def recording(
     frees_sizes : bool, default False
         Whether sizes that values decide are neither compared nor read: no code of the function
         decides by them.
+    branches : bool, default False
+        Whether Python may read comparisons after random ops have drawn. The caller must then have
+        the recordings of all branches (`is_whole`) before it replays one of them.
 
     Raises
     ------
@@ -437,15 +477,21 @@ def recording(
         raise NotReplayableError("logs")
     if recorder.builds:
         raise NotReplayableError("builds_graph")
-    maker = _Maker(recorder, arguments, holders, result, variables or {}, held, frees_sizes)
+    maker = _Maker(
+        recorder, arguments, holders, result, variables or {}, held, frees_sizes, branches
+    )
     return maker.run(most_steps)
 
 
 class _Maker:
-    def __init__(self, recorder, arguments, holders, result, variables, held, frees_sizes):
+    def __init__(
+        self, recorder, arguments, holders, result, variables, held, frees_sizes, may_branch
+    ):
         self.events = recorder.events
         self.held = held
         self.frees_sizes = frees_sizes
+        self.may_branch = may_branch
+        self.branches = {}  # by number: the truth of comparisons that were read after draws
         self.free = set()  # numbers of values with sizes that are not compared
         self.custom = recorder.custom
         self.result = result
@@ -519,6 +565,7 @@ class _Maker:
             result,
             self.custom,
             self.drawn,
+            tuple(self.branches.items()),
         )
 
     def ran(self, event, last):
@@ -826,18 +873,39 @@ class _Maker:
         number = self.numbers.get(id(tensor))
         if number is None:
             return
-        if self.lasts:
+        if number in self.branches:
+            return
+        late = self.lasts and self.is_late(number)
+        if late and not self.is_comparison(number):
             raise NotReplayableError("read_after_effect")
         if _size(tensor) > MAX_VALUE_BYTES or tensor.dtype in _HANDLES:
             raise NotReplayableError("large_value")
         if not is_host_tensor(tensor):
             raise NotReplayableError("value_on_device")
+        if late:
+            self.branches[number] = bool(tensor.numpy())
         check = Check(number, to_keep(tensor))
         for step in self.steps:
             if number in step.outputs:
                 step.checks.append(check)
                 return
         self.checks.append(check)
+
+    def is_late(self, number):
+        """Tell whether a value is compared only when the call cannot be made again."""
+        lasting = [step for step in self.steps if step.lasts]
+        if not self.may_branch or any(step.seed is None for step in lasting):
+            return True
+        return number >= lasting[0].outputs.start
+
+    def is_comparison(self, number):
+        """Tell whether a value may choose among the branches of a call."""
+        return (
+            self.may_branch
+            and self.tensors[number]._shape_tuple() == ()
+            and any(step.op_name in _COMPARING for step in self.steps if number in step.outputs)
+            and all(step.seed is not None for step in self.steps if step.lasts)
+        )
 
     def packed(self, value, shapes=MappingProxyType({})):
         """Return a result with stand-ins for tensors. `shapes`: numbers of more tensors."""
