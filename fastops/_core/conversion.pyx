@@ -12,7 +12,9 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport int32_t
 
 from fastops._core.tensors cimport handle_dtype
-from fastops._cpp.arrays cimport ArrayDtype, CopyOfArray, TensorOfSequence
+from fastops._cpp.arrays cimport (
+    ArrayDtype, CopyOfArray, TensorOfSequence, kArrayBytes, kCopiedBytes,
+)
 from fastops._cpp.compat cimport ConvertToEagerTensor, ConvertToEagerTensorUncached
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.opdef cimport InputArg, IsHandleType, OpFacts, kHomogeneous, kSingle
@@ -143,7 +145,7 @@ cdef PyObject* to_tensor(const Runtime& here, PyObject* value, DataType hint,
             if is_sequence(value):
                 tensor = TensorOfSequence(value, hint, here)
             elif is_numpy(value):
-                tensor = CopyOfArray(value, hint, here)
+                tensor = CopyOfArray(value, hint, here, kArrayBytes)
             if tensor != NULL:
                 return tensor
             if PyErr_Occurred() != NULL:
@@ -479,7 +481,7 @@ cdef object constant(const Runtime& here, object value, DataType dtype, PyObject
         return None
     if not is_number(<PyObject*>value) and here.only_host and <object>device_name == "":
         if is_numpy(<PyObject*>value):
-            tensor = CopyOfArray(<PyObject*>value, dtype, here)
+            tensor = CopyOfArray(<PyObject*>value, dtype, here, kCopiedBytes)
         elif is_list(<PyObject*>value) or type(value) is str or type(value) is bytes:
             tensor = TensorOfSequence(<PyObject*>value, dtype, here)
         else:

@@ -20,9 +20,12 @@
 
 namespace fastops {
 
-// The largest arrays that are copied here. TensorFlow may share the memory of larger arrays.
 constexpr int kArrayDimensions = 8;
+// The largest arrays that are copied where TensorFlow may share the memory of an array.
 constexpr int64_t kArrayBytes = 16 << 10;
+// The largest arrays that are copied where TensorFlow copies, too. The copy of a larger one takes
+// so long that other threads should run meanwhile.
+constexpr int64_t kCopiedBytes = 4 << 20;
 
 // Does the same as PyArray_ISNOTSWAPPED. Since NumPy 2.5 that macro calls a function that has to be
 // imported.
@@ -157,8 +160,9 @@ inline tensorflow::DataType ArrayDtype(PyObject* object) {
   return tensorflow::DT_INVALID;
 }
 
-// Makes a view of an object. Returns false if the object must not be copied here.
-inline bool ViewOf(PyObject* object, ArrayView* view) {
+// Makes a view of an object. Returns false if the object must not be copied here, and for arrays
+// of more than `most` elements.
+inline bool ViewOf(PyObject* object, ArrayView* view, int64_t most = kArrayBytes) {
   view->dtype = ArrayDtype(object);
   if (view->dtype == tensorflow::DT_INVALID) return false;
   view->item = tensorflow::DataTypeSize(view->dtype);
@@ -182,7 +186,7 @@ inline bool ViewOf(PyObject* object, ArrayView* view) {
     view->sizes[i] = PyArray_DIM(array, i);
     view->strides[i] = PyArray_STRIDE(array, i);
     view->count *= view->sizes[i];
-    if (view->count > kArrayBytes) return false;
+    if (view->count > most) return false;
   }
   view->data = static_cast<const char*>(PyArray_DATA(array));
   view->swapped = !InNativeOrder(array);
@@ -294,12 +298,13 @@ inline PyObject* CopyOfStrings(PyArrayObject* array, const Runtime& here) {
   return copied ? Wrap(std::move(tensor), here.host, here.context) : nullptr;
 }
 
-// Copies a small array or a scalar into a new EagerTensor on the host. The dtype is `hint`, or that
-// of the array if `hint` is DT_INVALID. Returns null, with no exception, if TensorFlow has to
-// convert the value.
-inline PyObject* CopyOfArray(PyObject* object, tensorflow::DataType hint, const Runtime& here) {
+// Copies an array or a scalar into a new EagerTensor on the host. The dtype is `hint`, or that of
+// the array if `hint` is DT_INVALID. Returns null, with no exception, if TensorFlow has to convert
+// the value: it has more than `most` bytes, or its elements are not in order.
+inline PyObject* CopyOfArray(PyObject* object, tensorflow::DataType hint, const Runtime& here,
+                             int64_t most) {
   ArrayView view;
-  if (!ViewOf(object, &view)) {
+  if (!ViewOf(object, &view, most)) {
     if (!IsArray(object) || (hint != tensorflow::DT_INVALID && hint != tensorflow::DT_STRING)) {
       return nullptr;
     }
@@ -307,7 +312,8 @@ inline PyObject* CopyOfArray(PyObject* object, tensorflow::DataType hint, const 
   }
   if (hint == tensorflow::DT_INVALID) hint = view.dtype;
   const int64_t largest = std::max(view.item, tensorflow::DataTypeSize(hint));
-  if (view.count * largest > kArrayBytes) return nullptr;
+  const int64_t bytes = view.count * largest;
+  if (bytes > most || (bytes > kArrayBytes && !view.contiguous)) return nullptr;
   tensorflow::Tensor tensor;
   if (hint == view.dtype) {
     tensor = NewTensor(hint, view.sizes.data(), view.rank);

@@ -62,7 +62,7 @@ class Sequence {
   }
 
  private:
-  static constexpr int64_t kLeaves = kArrayBytes / 4;
+  static constexpr int64_t kLeaves = 1 << 19;
 
   bool Add(PyObject* object, int depth) {
     if (PyList_CheckExact(object) || PyTuple_CheckExact(object)) {
@@ -81,7 +81,7 @@ class Sequence {
   // Adds an array within a list. It counts as a sequence of NumPy scalars.
   bool AddArray(PyObject* object, int depth) {
     ArrayView view;
-    if (!ViewOf(object, &view) || view.rank == 0 || view.count == 0 || !view.contiguous) {
+    if (!ViewOf(object, &view, kLeaves) || view.rank == 0 || view.count == 0 || !view.contiguous) {
       return false;
     }
     for (int i = 0; i < view.rank; ++i) {

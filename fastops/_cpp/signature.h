@@ -586,7 +586,7 @@ class Signature {
     if (anywhere_) return false;  // TensorFlow chooses the device of the tensor
     // Copy the array, as TensorFlow does for a function. A tensor that shares the memory of the
     // array could become a result or the value of a variable.
-    if (PyObject* tensor = CopyOfArray(array, tensorflow::DT_INVALID, *runtime_)) {
+    if (PyObject* tensor = CopyOfArray(array, tensorflow::DT_INVALID, *runtime_, kCopiedBytes)) {
       owned_.push_back(tensor);
       return AddTensor<Policy>(tensor);
     }

@@ -152,7 +152,7 @@ class _Names:
         self._below = []  # functions that mirrored code calls, with their depth of calls
         self._each = set()
         self._found = {}  # by identity of a dict or class: the holder, and its values by name
-        self._passed = set()
+        self._passed = {}  # by the identities of code and of its globals: the code, kept alive
 
     def add_piece(self, piece):
         """Add the code that a piece mirrors."""
@@ -160,9 +160,10 @@ class _Names:
 
     def add(self, code, namespace, depth=0):
         """Add code with its global variables. `depth`: the calls between mirrored code and it."""
-        if (code, id(namespace)) in self._passed:
+        key = id(code), id(namespace)  # to hash a code object means to hash all its constants
+        if key in self._passed:
             return
-        self._passed.add((code, id(namespace)))
+        self._passed[key] = code
         mirrored = depth == 0 and namespace.get("__name__") not in PASSED_OVER
         reads = reads_of(code, namespace, mirrored, _KINDS, _classify, _is_of_module(namespace))
         self.settled = self.settled and not reads.foreign

@@ -258,12 +258,13 @@ cdef class Reads:
     cdef readonly bint foreign
     cdef bint mirrored
     cdef dict namespace, found
-    cdef object classify
+    cdef object code, classify
     cdef Guard guard
 
     def __init__(self, code, dict namespace not None, bint mirrored, tuple kinds not None,
                  classify):
         self.called, self.below, self.pieces, self.generated = set(), [], [], []
+        self.code = code
         self.namespace, self.mirrored, self.classify, self.found = namespace, mirrored, classify, {}
         followed, loose = paths(code)
         for path in followed:
@@ -334,7 +335,8 @@ def reads_of(code, namespace, mirrored, kinds, classify, keep):
     """
     cdef Reads reads
     cdef PyObject* known
-    key = code, <size_t><PyObject*>namespace, mirrored
+    # The `Reads` keep both alive. To hash a code object means to hash all its constants.
+    key = <size_t><PyObject*>code, <size_t><PyObject*>namespace, mirrored
     known = PyDict_GetItem(_reads, key)
     if known != NULL:
         reads = <Reads>known  # kept alive: another thread may replace it while the guard looks

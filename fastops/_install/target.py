@@ -116,6 +116,25 @@ def signature(function):
     return str(full.replace(parameters=parameters, return_annotation=full.empty))
 
 
+def places(function, title, names):
+    """Return the position and the name of each named parameter of a function.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    title : str
+        Its name, for errors.
+    names : str
+        The names, separated by blanks.
+    """
+    parameters = list(inspect.signature(function).parameters) if names else []
+    for name in names.split():
+        if name not in parameters:
+            raise upstream.MissingNameError("parameter_missing", f"{title}, {name}")
+    return tuple((parameters.index(name), name) for name in names.split())
+
+
 def gen_module(op_name):
     """Return TensorFlow's module with the generated function of an op."""
     return sys.modules.get(f"tensorflow.python.ops.gen_{index.FAMILIES[op_name]}")

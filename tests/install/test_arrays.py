@@ -150,15 +150,113 @@ def test_operators_with_scalars_are_fast():
             assert not (entered := frames(operator.mul, (x, value), {})), entered
 
 
+def at(offset, array):
+    """Return a copy of an array whose memory begins that many bytes after a multiple of 64."""
+    space = np.empty(array.nbytes + 128, np.uint8)
+    begin = -space.ctypes.data % 64 + offset
+    copy = space[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 @pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
-def test_a_tensor_does_not_share_memory_with_its_array(name):
-    for size in (4, 100_000):
-        array = np.zeros(size, np.float32)
+@pytest.mark.parametrize("offset", [0, 16])
+def test_a_tensor_does_not_share_memory_with_its_array(name, offset):
+    for size in (4, 5_000, 100_000, 2_000_000):
+        array = at(offset, np.zeros(size, np.float32))
         with fastops.accelerated():
             tensor = getattr(tf, name)(array)
         array[:] = 1.0
         assert not tensor.numpy().any()
         assert tensor.device == tf.constant(0.0).device
+
+
+LARGE = [floats(300, 16), floats(300, 20, dtype="float64"), np.arange(5_000), floats(700, 700)]
+LARGE += [floats(300, 100) > 0, np.arange(20_000, dtype=np.uint8), np.float16(floats(90, 100))]
+NOT_COPIED = [floats(300, 16).T, floats(600, 16)[::2], floats(300, 16).astype(">f4")]
+NOT_COPIED += [np.broadcast_to(floats(16), (300, 16)), floats(1_100, 1_000)]
+
+
+@pytest.mark.parametrize("name", ["constant", "convert_to_tensor"])
+def test_large_arrays(name):
+    def function(*args, **kwargs):
+        return getattr(tf, name)(*args, **kwargs)
+
+    compare(
+        [
+            (function, array, {"dtype": dtype})
+            for array in (*LARGE, *(at(0, array) for array in LARGE), *NOT_COPIED)
+            for dtype in (None, "float32", "float64", "int32", "bool")
+        ]
+    )
+    with fastops.accelerated():
+        for array in LARGE:
+            assert not frames(find(f"tf.{name}"), (array,), {})
+
+
+def test_large_arrays_as_arguments():
+    traced, double = tf.function(lambda x: x), tf.function(lambda x: x * 2)
+    variable = tf.Variable(floats(300, 16))
+    x = tf.constant(floats(300, 16))
+    for offset in (0, 16):
+        array = at(offset, floats(300, 16, seed=1))
+        compare(
+            [
+                (traced, array, {}),
+                (double, array, {}),
+                (tf.raw_ops.AddV2, {"x": x, "y": array}),
+                (lambda array=array: variable.assign(array).numpy(), {}),
+                (lambda array=array: variable.assign_add(array).numpy() - variable.numpy(), {}),
+            ]
+        )
+        with fastops.accelerated():
+            for _ in range(5):
+                result = traced(array)
+            variable.assign(array)
+            array[:] = 0.0
+            assert result.numpy().any()
+            assert variable.numpy().any()
+
+
+# By function, calls with arrays, which it converts without asking for a dtype.
+CONVERTED = {
+    "tf.gather": lambda array: (tf.Variable(floats(7, 3)), np.abs(array.astype("int64")) % 7),
+    "tf.gather_nd": lambda array: (
+        tf.Variable(floats(7, 3)),
+        np.abs(array.astype("int32")).reshape(-1, 1) % 7,
+    ),
+    "tf.linalg.matvec": lambda array: (array, array[0]),
+    "tf.math.reduce_std": lambda array: (array,),
+    "tf.math.reduce_variance": lambda array: (array, 0),
+    "tf.nn.l2_normalize": lambda array: (array, 1),
+    "tf.norm": lambda array: (array,),
+    "tf.tensordot": lambda array: (array, array, 2),
+}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_functions_that_convert_arrays(name):
+    made = CONVERTED[name]
+
+    def function(*args):
+        return find(name)(*args)
+
+    calls = [
+        (function, *made(np.resize(floats(4, 6).astype(dtype), (4, 6))), {})
+        for dtype in DTYPES
+        if not (dtype.startswith("complex") and name.startswith("tf.gather"))
+    ]
+    calls += [
+        (function, *made(layout), {})
+        for array in [floats(4, 6, seed=1)]
+        for layout in (array.T, array[::2, ::-1], np.asfortranarray(array), array.astype(">f4"))
+    ]
+    compare(calls)
+    arguments = made(floats(4, 6, seed=2))
+    with fastops.accelerated():
+        for _ in range(60):
+            find(name)(*arguments)
+        assert not (entered := frames(find(name), arguments, {})), entered
 
 
 OPERATORS = [

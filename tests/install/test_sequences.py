@@ -91,6 +91,39 @@ def test_tensors_of_lists(name, dtype):
     compare([(function, (value,), {"dtype": dtype}) for value in values])
 
 
+FRAMES = [floats(40, 40, seed=seed) for seed in range(8)]
+LARGE = [
+    FRAMES,
+    tuple(FRAMES),
+    [FRAMES, FRAMES],
+    [frame.tolist() for frame in FRAMES],
+    [*FRAMES[:7], FRAMES[7].tolist()],
+    [frame.astype("float64") for frame in FRAMES],
+    [*FRAMES[:7], FRAMES[7].astype("float64")],
+    [frame.astype("uint8") for frame in FRAMES],
+    [frame > 0 for frame in FRAMES],
+    [*FRAMES[:7], FRAMES[7] > 0],
+    [frame.T for frame in FRAMES],
+    [*FRAMES[:7], floats(40, 39)],
+    [*FRAMES[:7], floats(40)],
+    list(range(20_000)),
+    [*range(20_000), 2**40],
+    [*range(20_000), 0.5],
+    [*range(20_000), "a"],
+    [str(number) for number in range(20_000)],
+    [np.arange(20_000), np.arange(20_000)],
+]
+
+
+@pytest.mark.parametrize("name", ["constant", "convert_to_tensor", "stack"])
+def test_large_sequences(name):
+    def function(*args, **kwargs):
+        return getattr(tf, name)(*args, **kwargs)
+
+    options = [{}] if name == "stack" else [{}, {"dtype": "float32"}, {"dtype": "int64"}]
+    compare([(function, (value,), option) for value in LARGE for option in options])
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -102,6 +135,8 @@ def test_tensors_of_lists(name, dtype):
         [np.float32(1.0), 2],
         [np.arange(3), np.arange(3)],
         [2**40],
+        FRAMES,
+        list(range(20_000)),
     ],
 )
 def test_no_python_of_tensorflow_runs(value):

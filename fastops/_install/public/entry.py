@@ -49,6 +49,9 @@ class LoweringSpec:
         The registered name of the lowering that chooses among the sites.
     made : str
         The names of values that the lowering makes for the op, beside the function's parameters.
+    arrays : str
+        The names of arguments that may be NumPy arrays in calls that are recorded, because they are
+        not lowered. See `fastops._install.replay.functions.ARRAYS`.
     """
 
     name: str
@@ -57,3 +60,4 @@ class LoweringSpec:
     needs: str = ""
     lowering: str | None = None
     made: str = ""
+    arrays: str = ""

@@ -223,6 +223,7 @@ FUNCTIONS = (
         ),
         "params=eager batch_dims=int",
         "gather",
+        arrays="indices",
     ),
     LoweringSpec(
         "tf.gather_nd",
@@ -230,6 +231,7 @@ FUNCTIONS = (
         (SiteSpec("GatherNd", "params indices bad_indices_policy"),),
         "params=eager batch_dims=int",
         "gather_nd",
+        arrays="indices",
     ),
     LoweringSpec(
         "tf.boolean_mask",

@@ -12,7 +12,15 @@ from fastops._install.handlers import handlers
 from fastops._install.public import lowering
 from fastops._install.public.functions import FUNCTIONS
 from fastops._install.public.methods import METHODS
-from fastops._install.target import Target, claim, generated, original_of, resolve, signature
+from fastops._install.target import (
+    Target,
+    claim,
+    generated,
+    original_of,
+    places,
+    resolve,
+    signature,
+)
 
 
 def of_functions(layer, entries):
@@ -111,7 +119,13 @@ def _stand_in(function, original, always=False):
         sites=sites,
         lowering=function.lowering,
         handlers=registries,
-        beyond=replay.Replayed(original, generated, registries, always=always)
+        beyond=replay.Replayed(
+            original,
+            generated,
+            registries,
+            always=always,
+            arrays=places(original, function.name, function.arrays),
+        )
         if replay is not None and function.name.startswith("tf.")
         else None,
         always=always,

@@ -142,9 +142,15 @@ WRITTEN_LATER = frozenset({"tf.tanh"})
 """Functions that are Python code since TensorFlow 2.22, and generated from an op before."""
 
 ARRAYS = {
+    "tf.linalg.matvec": "a b",
+    "tf.math.reduce_std": "input_tensor",
+    "tf.math.reduce_variance": "input_tensor",
     "tf.nn.embedding_lookup": "ids",
+    "tf.nn.l2_normalize": "x",
     "tf.nn.nce_loss": "labels",
     "tf.nn.sampled_softmax_loss": "labels",
+    "tf.norm": "tensor",
+    "tf.tensordot": "a b",
 }
 """By function, the names of arguments that may be NumPy arrays. The function converts the arrays to
 tensors without giving a dtype. Before that, it reads nothing of them except their dtype."""

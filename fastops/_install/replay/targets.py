@@ -1,6 +1,5 @@
 """The patch points: functions and methods of the running TensorFlow that are replayed."""
 
-import inspect
 from functools import cache, partial
 
 import tensorflow as tf
@@ -19,7 +18,7 @@ from fastops._install.replay.functions import (
     WRITTEN_LATER,
 )
 from fastops._install.replay.replayed import Replayed
-from fastops._install.target import Target, generated, in_full, original_of
+from fastops._install.target import Target, generated, in_full, original_of, places
 from fastops._specialize.signatures import know_objects
 
 _OF_NUMPY = (
@@ -46,7 +45,7 @@ def functions():
                     make = partial(
                         _stand_in,
                         settings=settings,
-                        arrays=_arrays(original, title),
+                        arrays=places(original, title, ARRAYS.get(title, "")),
                         frees_sizes=title in FREED,
                     )
                     if title in WRITTEN_LATER and ".gen_" in original.__module__:
@@ -63,16 +62,6 @@ def _settings(namespace):
         if upstream.kind_of(upstream.look_up(name)) not in ("bool", "NoneType"):
             raise upstream.MissingNameError("name_kind", f"{name} is not a bool or None")
     return tuple([upstream.resolve(name) for name in names])
-
-
-def _arrays(original, title):
-    """Return the position and the name of each argument of a function that may be an array."""
-    names = ARRAYS.get(title, "").split()
-    parameters = list(inspect.signature(original).parameters) if names else []
-    for name in names:
-        if name not in parameters:
-            raise upstream.MissingNameError("parameter_missing", f"{title}, {name}")
-    return tuple((parameters.index(name), name) for name in names)
 
 
 def methods():
