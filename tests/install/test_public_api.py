@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from calls import find
@@ -74,20 +75,21 @@ def test_no_function_has_two_recipes():
     assert sorted(mains) == sorted(set(mains))
 
 
-@pytest.mark.parametrize("variables", [False, True], ids=["", "variables"])
+@pytest.mark.parametrize("given", ["tensors", "variables", "arrays"])
 @pytest.mark.parametrize("family", one_in(2, recipes.names()))
-def test_calls_give_the_same_as_without_install(family, variables):
+def test_calls_give_the_same_as_without_install(family, given):
     chosen = recipes.of(family)
-    stock, installed = worlds(family, variables), worlds(family, variables)
+    stock, installed = worlds(family, given), worlds(family, given)
     # Under `install`, TensorFlow makes the first call of a signature.
     times = (3, 2, 2)
     wants = list(map(partial(outcomes, chosen), stock, times))
     failed = [call for (call, _), outcome in wants[0].items() if outcome[0] == "raised"]
-    assert variables or not failed, "these calls fall back"
+    assert given != "tensors" or not failed, "these calls fall back"
     fastops.reset_stats()
     with fastops.accelerated():
         gots = list(map(partial(outcomes, chosen), installed, times))
-    assert family in WITHOUT_OPS or fastops.stats().direct
+    methods_of_arrays = given == "arrays" and family == "tensors"
+    assert family in WITHOUT_OPS or methods_of_arrays or fastops.stats().direct
     varying = {recipe.call for recipe in chosen if recipe.varies}
     problems = [
         f"{call}, inputs {number}, time {time}: {got[call, time]}, not {want[call, time]}"[:1000]
@@ -98,11 +100,11 @@ def test_calls_give_the_same_as_without_install(family, variables):
     assert not problems, "\n".join(problems)
 
 
-@pytest.mark.parametrize("variables", [False, True], ids=["", "variables"])
+@pytest.mark.parametrize("given", ["tensors", "variables"])
 @pytest.mark.parametrize("family", one_in(2, recipes.names()))
-def test_gradients_are_the_same_as_without_install(family, variables):
+def test_gradients_are_the_same_as_without_install(family, given):
     chosen = recipes.of(family)
-    stock, installed = worlds(family, variables), worlds(family, variables)
+    stock, installed = worlds(family, given), worlds(family, given)
     want = gradients(chosen, stock[0])
     with fastops.accelerated():
         # The second calls have other values, which caches of the first calls must not contain.
@@ -191,20 +193,24 @@ def test_seeded_ops_keep_their_sequences():
         assert list(each) == [outcomes[number] for outcomes in want], calls[number]
 
 
-def worlds(family, variables=False):
+def worlds(family, given="tensors"):
     """Return sets of new inputs for the calls of a family, with all other names that the calls use.
 
-    With `variables`, inputs are variables instead of tensors.
+    `given`: whether the inputs are tensors, variables or NumPy arrays.
     """
     made = [recipes.namespace(family, inputs.world(number)) for number in range(inputs.SETS)]
-    if variables:
+    change = {"variables": tf.Variable, "arrays": _array}.get(given)
+    if change is not None:
         for names in made:
             names |= {
-                name: tf.Variable(value)
-                for name, value in names.items()
-                if isinstance(value, tf.Tensor)
+                name: change(value) for name, value in names.items() if isinstance(value, tf.Tensor)
             }
     return made
+
+
+def _array(tensor):
+    """Return the values of a tensor as an array; the tensor, if it has no such values."""
+    return tensor if tensor.dtype in (tf.resource, tf.variant) else np.asarray(tensor)
 
 
 def outcomes(chosen, names, times):

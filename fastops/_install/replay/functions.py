@@ -142,18 +142,75 @@ WRITTEN_LATER = frozenset({"tf.tanh"})
 """Functions that are Python code since TensorFlow 2.22, and generated from an op before."""
 
 ARRAYS = {
-    "tf.linalg.matvec": "a b",
-    "tf.math.reduce_std": "input_tensor",
-    "tf.math.reduce_variance": "input_tensor",
-    "tf.nn.embedding_lookup": "ids",
-    "tf.nn.l2_normalize": "x",
-    "tf.nn.nce_loss": "labels",
-    "tf.nn.sampled_softmax_loss": "labels",
-    "tf.norm": "tensor",
-    "tf.tensordot": "a b",
+    title: names
+    for names, titles in {
+        "a": "tf.linalg.pinv",
+        "a b": "tf.linalg.matvec tf.tensordot",
+        "data segment_ids": "tf.math.unsorted_segment_mean tf.math.unsorted_segment_sqrt_n",
+        "features": "tf.nn.crelu tf.nn.gelu",
+        "features beta": "tf.nn.silu",
+        "ids": "tf.nn.embedding_lookup",
+        "image": """
+            tf.image.adjust_brightness tf.image.adjust_gamma tf.image.adjust_hue
+            tf.image.adjust_jpeg_quality tf.image.adjust_saturation tf.image.central_crop
+            tf.image.convert_image_dtype tf.image.crop_to_bounding_box tf.image.flip_left_right
+            tf.image.flip_up_down tf.image.pad_to_bounding_box tf.image.per_image_standardization
+            tf.image.random_brightness tf.image.random_contrast tf.image.random_flip_left_right
+            tf.image.random_flip_up_down tf.image.random_hue tf.image.random_saturation
+            tf.image.resize_with_crop_or_pad tf.image.resize_with_pad tf.image.rot90
+            tf.image.stateless_random_brightness tf.image.stateless_random_contrast
+            tf.image.stateless_random_flip_left_right tf.image.stateless_random_flip_up_down
+            tf.image.stateless_random_hue tf.image.stateless_random_jpeg_quality
+            tf.image.stateless_random_saturation tf.image.transpose
+        """,
+        "images": """
+            tf.image.adjust_contrast tf.image.resize tf.image.rgb_to_grayscale tf.image.rgb_to_yiq
+            tf.image.rgb_to_yuv tf.image.yiq_to_rgb tf.image.yuv_to_rgb
+        """,
+        "img1 img2": "tf.image.ssim tf.image.ssim_multiscale",
+        "input": """
+            tf.linalg.expm tf.math.angle tf.math.count_nonzero tf.math.imag tf.math.real tf.nn.pool
+        """,
+        "input depthwise_filter pointwise_filter": "tf.nn.separable_conv2d",
+        "input filter": "tf.nn.depthwise_conv2d",
+        "input_tensor": "tf.math.reduce_std tf.math.reduce_variance",
+        "inputs": "tf.nn.isotonic_regression",
+        "labels": "tf.nn.nce_loss tf.nn.sampled_softmax_loss",
+        "labels logits": """
+            tf.nn.sigmoid_cross_entropy_with_logits tf.nn.softmax_cross_entropy_with_logits
+            tf.nn.weighted_cross_entropy_with_logits
+        """,
+        "lengths": "tf.sequence_mask",
+        "log_mel_spectrograms": "tf.signal.mfccs_from_log_mel_spectrograms",
+        "logits": "tf.random.categorical tf.random.stateless_categorical",
+        "matrix": "tf.linalg.adjoint",
+        "mdcts": "tf.signal.inverse_mdct",
+        "per_example_loss": "tf.nn.compute_average_loss",
+        "real imag": "tf.complex",
+        "signal": "tf.signal.frame tf.signal.overlap_and_add",
+        "signals": "tf.signal.mdct tf.signal.stft",
+        "stfts": "tf.signal.inverse_stft",
+        "t": "tf.clip_by_norm",
+        "targets log_input": "tf.nn.log_poisson_loss",
+        "tensor": "tf.linalg.normalize tf.norm",
+        "value": """
+            tf.image.random_crop tf.image.stateless_random_crop tf.nn.zero_fraction tf.saturate_cast
+        """,
+        "value filters": "tf.nn.atrous_conv2d_transpose",
+        "values value_range": "tf.histogram_fixed_width_bins",
+        "x": """
+            tf.linalg.trace tf.math.cumulative_logsumexp tf.math.erfcinv tf.math.lbeta
+            tf.math.log_sigmoid tf.math.multiply_no_nan tf.math.reciprocal_no_nan tf.nn.dropout
+            tf.nn.experimental.general_dropout tf.nn.experimental.stateless_dropout
+            tf.nn.l2_normalize tf.nn.sufficient_statistics
+        """,
+        "x frequency_weights": "tf.nn.weighted_moments",
+    }.items()
+    for title in titles.split()
 }
 """By function, the names of arguments that may be NumPy arrays. The function converts the arrays to
-tensors without giving a dtype. Before that, it reads nothing of them except their dtype."""
+tensors without giving a dtype. Before that, it reads nothing of them except their dtype. A test
+reads the code for this."""
 
 FREED = frozenset({"tf.nn.nce_loss", "tf.nn.sampled_softmax_loss"})
 """Functions with ops whose output sizes depend on input values: on the number of accidental hits of
