@@ -52,6 +52,8 @@ cdef class Specialization:
     cdef dict guards(self)
     # Replays the call, or returns another decision. The result is a new reference.
     cdef Decision run(self, const Signature& signature, PyObject** result) except *
+    # Whether the guards of a variant hold.
+    cdef bint is_current(self, Replay replay) except -1
     # `run`, if some variants are branches that a call takes by what its random ops draw.
     cdef Decision run_branches(self, list variants, const Signature& signature,
                                PyObject** result) except *

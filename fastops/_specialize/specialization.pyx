@@ -94,14 +94,7 @@ cdef class Specialization:
             return self.run_branches(variants, signature, result)
         for i in range(PyList_GET_SIZE(variants)):
             replay = <Replay>PyList_GET_ITEM(variants, i)
-            if not replay.fits():
-                self.missed = replay.change()
-                return MISSED
-            if not self.holds():
-                self.missed = self.change()
-                self.misses += 1
-                if self.misses >= MAX_GUARD_MISSES:
-                    self.deoptimize()
+            if not self.is_current(replay):
                 return MISSED
             outcome = replay.run(signature, result)
             if outcome == DONE:
@@ -113,6 +106,19 @@ cdef class Specialization:
             self.missed = (<Replay>variants[0]).changed_value(signature)
         return RECORD
 
+    cdef bint is_current(self, Replay replay) except -1:
+        """Whether the guards of a variant hold. If not, note what has changed."""
+        if not replay.fits():
+            self.missed = replay.change()
+            return False
+        if not self.holds():
+            self.missed = self.change()
+            self.misses += 1
+            if self.misses >= MAX_GUARD_MISSES:
+                self.deoptimize()
+            return False
+        return True
+
     cdef Decision run_branches(self, list variants, const Signature& signature,
                                PyObject** result) except *:
         """Run the variants in order. Some of them are branches: no call may draw twice."""
@@ -120,15 +126,12 @@ cdef class Specialization:
         cdef Outcome outcome
         cdef list drawn = []
         for replay in variants:  # once a call has drawn, it can no longer be a miss
-            if not replay.fits():
-                self.missed = replay.change()
+            if not self.is_current(replay):
                 return MISSED
-        if not self.holds():
-            self.missed = self.change()
-            return MISSED
         for replay in variants:
             outcome = replay.run_branch(signature, result, drawn)
             if outcome == DONE:
+                self.misses = 0
                 return HIT
             if outcome == REPLAY_FAILED:
                 return FAILED
