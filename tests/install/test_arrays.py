@@ -234,6 +234,7 @@ CONVERTED = {
 }
 
 
+@pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("name", CONVERTED)
 def test_functions_that_convert_arrays(name):
     made = CONVERTED[name]

@@ -24,7 +24,7 @@ from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.vectorcall cimport vectorcall_t
 from fastops._dispatch cimport Op
-from fastops._install.adapters cimport array_type, call_waiting, put_tensor
+from fastops._install.adapters cimport array_type, call_waiting, has_arrays, put_tensor
 from fastops._install.replacement cimport Replacement, call_original, enable, live
 from fastops._situation cimport (
     IN_ORDER, NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reason_of,
@@ -263,8 +263,6 @@ cdef bint _convert(Replayed self, PyObject* const* args, Py_ssize_t n, PyObject*
     for i in range(n + named):
         if Py_TYPE(<object>args[i]) == array_type:
             count += 1
-    if count == 0:
-        return False
     for position, name in self.arrays:
         i = position
         if i >= n:
@@ -293,7 +291,9 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
     cdef Decision decision
     cdef Record record
     cdef int unmet
-    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
+    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf), num_given = n
+    if keywords != NULL:
+        num_given += PyTuple_GET_SIZE(<object>keywords)
     if self.known_after != flushes:
         self.forget()
     if not live and not self.always:
@@ -308,7 +308,7 @@ cdef PyObject* _replayed(PyObject* callable, PyObject* const* args, size_t nargs
         )
     if self.handled():
         return self.leave(_HANDLER, args, nargsf, keywords)
-    if PyTuple_GET_SIZE(self.arrays) != 0:
+    if PyTuple_GET_SIZE(self.arrays) != 0 and has_arrays(args, num_given):
         tensors = []
         if _convert(self, args, n, keywords, tensors, &converted):
             given = converted.data()
