@@ -5,3 +5,5 @@ cdef object tape_gradient(object tape, object target, object sources, object out
 cdef object watch_tensors(object tape, object tensors)
 # Records that `gradient` of a tape has raised. Later calls for the tape are declined.
 cdef int mark_failed(object tape) except -1
+# Does what TensorFlow does with a tape that has computed gradients and is not persistent.
+cpdef object use_up(object tape)

@@ -8,12 +8,12 @@ that of TensorFlow's runtime, which calls ``backprop._gradient_function`` for ea
 
 from cpython.object cimport PyObject
 
-from fastops._autodiff.walks cimport gradients_on
+from fastops._autodiff.walks cimport describe_from, gradients_on
 from fastops._core.declined cimport DECLINED
 from fastops._core.holders cimport held, is_holder
 from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._situation cimport IN_ORDER, ONLY_HOST, missing
+from fastops._situation cimport IN_ORDER, NO_TAPE, ONLY_HOST, missing
 from fastops._tf.eager cimport TFE_Py_TapeWatch
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
@@ -115,30 +115,82 @@ cdef object tape_gradient(object tape, object target, object sources, object out
             if not IsEagerTensor(<PyObject*>value):
                 return DECLINED
 
-    # The sources: tensors, and the handles of variables.
     raw = _listed(sources)
-    flat = []
-    for value in raw:
-        if not _differentiable(value):
-            if type(value) is not _Variable and not _is_variable(value):
-                return DECLINED
-            value = _handle_of(value)
-            if not IsEagerTensor(<PyObject*>value):
-                return DECLINED
-        if not is_local(<PyObject*>value):
-            return DECLINED
-        flat.append(value)
+    flat = _flat_sources(raw)
+    if flat is None:
+        return DECLINED
 
     walked = None
     if kind == "none" and seeds is not None:
         walked = gradients_on(recorded._tape, targets, flat, seeds)
     flat = _walk(recorded._tape, targets, flat, seeds, raw, kind) if walked is None else walked
-    if not tape._persistent:
-        tape._watched_variables = recorded.watched_variables()
-        tape._tape = None
+    use_up(tape)
     if type(sources) is list:
         return flat
     return tuple(flat) if type(sources) is tuple else flat[0]
+
+
+cdef list _flat_sources(list sources):
+    """Return the tensors, and the handles of the variables; None if there is anything else."""
+    cdef list flat = []
+    for value in sources:
+        if not _differentiable(value):
+            if type(value) is not _Variable and not _is_variable(value):
+                return None
+            value = _handle_of(value)
+            if not IsEagerTensor(<PyObject*>value):
+                return None
+        if not is_local(<PyObject*>value):
+            return None
+        flat.append(value)
+    return flat
+
+
+cpdef object use_up(object tape):
+    """Do what TensorFlow does with a tape that has computed gradients and is not persistent."""
+    if not tape._persistent:
+        tape._watched_variables = tape._tape.watched_variables()
+        tape._tape = None
+
+
+def walk_from(tape, target, list sources not None):
+    """Return what the walk over a tape from a target depends on.
+
+    Parameters
+    ----------
+    tape : tf.GradientTape
+        The tape. Its class is exactly that.
+    target : EagerTensor
+        The target.
+    sources : list
+        The sources.
+
+    Returns
+    -------
+    tuple or None
+        The key of the walk, an object that keeps alive what the key has by address, and a list of
+        tensors: those that the records keep, then the sources (of variables the handles). None if
+        TensorFlow has to walk.
+    """
+    cdef list flat
+    recorded = tape._tape
+    if (
+        type(recorded) is not _Tape
+        or tape._recording is not False
+        or tape in _failed
+        or missing(IN_ORDER | ONLY_HOST | NO_TAPE)
+        or not _differentiable(target)
+    ):
+        return None
+    flat = _flat_sources(sources)
+    if flat is None:
+        return None
+    described = describe_from(recorded._tape, target, flat)
+    if described is None:
+        return None
+    key, case, tensors = described
+    kinds = tuple([(source.dtype, tuple(source.shape)) for source in sources])
+    return (key, kinds), case, tensors + flat
 
 
 cdef object _handle_of(object variable):

@@ -242,6 +242,27 @@ cdef list _walk(str why, object tape, list targets, list sources, list seeds):
     return walk(tape, targets, sources, seeds)
 
 
+cdef tuple describe_from(object tape, object target, list sources):
+    cdef WalkShape shape
+    cdef Case case
+    cdef size_t i
+    if _generated is None or missing(_REQUIRED):
+        return None
+    if _known_after != flushes:
+        forget()
+    if (
+        not describe_walk(tape, [target], sources, [], MAX_WALK_RECORDS, &shape)
+        or shape.num_records() == 0
+        or shape.num_bytes() > MAX_WALK_BYTES
+    ):
+        return None
+    case = _case_of(shape)
+    if not case.fits():
+        return None
+    tensors = [<object>unkept(shape.tensors()[i]) for i in range(shape.tensors().size())]
+    return case.known.key, case, tensors
+
+
 cdef list gradients_on(object tape, list targets, list sources, list seeds):
     cdef WalkShape shape
     cdef Signature signature

@@ -235,11 +235,11 @@ class BodyWitness:
         namespace, code = frame.f_globals, frame.f_code
         name = str(namespace.get("__name__"))
         self.codes[code, id(namespace)] = namespace
-        if self.objection is None and not _is_of_library(namespace, name):
+        if self.objection is None and not is_of_library(namespace, name):
             self.objection = self.proof.objection(_TracedFrame(frame))
 
 
-def _is_of_library(namespace, name):
+def is_of_library(namespace, name):
     """Tell whether a dict holds the globals of a library, or of a class of named tuples."""
     if is_of_users(namespace):
         return name.startswith("namedtuple_")
@@ -273,7 +273,7 @@ class BodyTrace(NamedTuple):
     def fits(self, tensors):
         """Tell whether a call with these tensors would be traced in the same way."""
         for i, value in self.constants:
-            if tensors[i] is not value and not _are_same(tensors[i], value):
+            if tensors[i] is not value and not are_same(tensors[i], value):
                 return False
         return all(guard.holds() for guard in self.guards)
 
@@ -283,7 +283,8 @@ class BodyTrace(NamedTuple):
         return self.concrete._call_flat([], captured)
 
 
-def _are_same(tensor, value):
+def are_same(tensor, value):
+    """Tell whether two tensors of a dtype other than strings have the same bytes."""
     return tensor.dtype != tf.string and tensor.numpy().tobytes() == value.numpy().tobytes()
 
 
@@ -316,10 +317,17 @@ class Bodies:
 
 
 class BodyTraces:
-    """The traces of a body."""
+    """The traces of a body.
+
+    Attributes
+    ----------
+    trial : BodyTrace or None
+        A trace that counts once it has given the bytes of another call.
+    """
 
     def __init__(self):
         self.learned = Learned("body")
+        self.trial = None
         self.traces, self.calls, self.made, self.used = [], 0, 0, 0
 
     def is_due(self):
@@ -351,7 +359,7 @@ OTHER.refuse("method_argument_type")
 _maps = Bodies("tf.vectorized_map")
 
 
-def _code_in(function, name):
+def code_in(function, name):
     """Return the code of a function that another function defines."""
     return next(
         (
@@ -363,8 +371,8 @@ def _code_in(function, name):
     )
 
 
-_LOOP_FN = _code_in(control_flow_ops.vectorized_map, "loop_fn")
-_TRACED = _code_in(control_flow_ops.pfor, "f")
+_LOOP_FN = code_in(control_flow_ops.vectorized_map, "loop_fn")
+_TRACED = code_in(control_flow_ops.pfor, "f")
 
 
 def _closure(code, **values):
@@ -475,7 +483,7 @@ def _trace_of(concrete, witness, body, fn, elems):
             raise RefusedError("body_unusable", "it assigns to outer variables")
     if Body(fn, elems).key != body.key[:2]:
         raise RefusedError("body_unusable", "it changes what it depends on")
-    _check_ops(concrete)
+    check_ops(concrete)
     held = Places([fn], {})
     functions = list(witness.proof.functions.values())
     pairs = [(code, namespace) for (code, _), namespace in witness.codes.items()]
@@ -509,7 +517,7 @@ def _place_of(tensor, body, guards, places):
     raise RefusedError("body_unusable", "it captures a tensor that it has made")
 
 
-def _check_ops(concrete):
+def check_ops(concrete):
     """Check that no op of a trace has state, apart from variables that are read."""
     graph = concrete.graph
     if graph.deferred_external_captures:

@@ -165,7 +165,8 @@ class _Names:
             return
         self._passed[key] = code
         mirrored = depth == 0 and namespace.get("__name__") not in PASSED_OVER
-        reads = reads_of(code, namespace, mirrored, _KINDS, _classify, _is_of_module(namespace))
+        is_known = is_of_known_module(namespace)
+        reads = reads_of(code, namespace, mirrored, _KINDS, _classify, is_known)
         self.settled = self.settled and not reads.foreign
         self._merge(reads.names)
         self._each.update(reads.called)
@@ -603,7 +604,7 @@ def of_codes(codes, functions=()):
         them. A stand-in may have run in the place of such a function.
     """
     codes, functions = list(codes), list(functions)
-    if not all(_is_of_module(namespace) for _, namespace in codes):
+    if not all(is_of_known_module(namespace) for _, namespace in codes):
         return Guard(partial(_of_codes, codes, functions))
     key = (
         len(_of_variables),
@@ -619,7 +620,7 @@ def of_codes(codes, functions=()):
     return entry[0]
 
 
-def _is_of_module(namespace):
+def is_of_known_module(namespace):
     """Tell whether global variables are those of an imported module of a library."""
     name = str(namespace.get("__name__"))
     module = sys.modules.get(name)

@@ -84,7 +84,7 @@ class Group(NamedTuple):
 
 def _tape_targets(methods):
     kind = upstream.look_up("tensorflow.python.eager.backprop.GradientTape")
-    for name, make in (("gradient", methods.Gradient), ("watch", methods.watch)):
+    for name, make in methods.METHODS:
         yield Target("gradients", f"tf.GradientTape.{name}", kind, name, make)
 
 
@@ -247,6 +247,7 @@ GROUPS = in_order(
     Group(
         46, "traced", "optional values", "optionals traced", _optional_method_targets, together=True
     ),
+    Group(47, "gradients", "jacobians of tapes", "gradients.jacobian_methods", _tape_targets),
 )
 """All groups, the lowest rank first. The ranks of one kind of callables have the same tens."""
 

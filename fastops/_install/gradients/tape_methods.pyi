@@ -3,6 +3,8 @@ from typing import Any, final
 
 from fastops._install.replacement import Replacement
 
+METHODS: tuple[tuple[str, Callable[..., Any]], ...]
+
 def watch(original: Callable[..., Any]) -> Replacement: ...
 
 @final

@@ -111,3 +111,6 @@ cdef PyObject* _gradient(PyObject* callable, PyObject* const* args, size_t nargs
 
 
 enable(Gradient)
+
+
+METHODS = (("gradient", Gradient), ("watch", watch))

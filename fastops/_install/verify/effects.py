@@ -480,6 +480,8 @@ def _answer(replacement, name, args, kwargs):
     why = _by_name(name)
     if why is not None:
         return why
+    if name.startswith("tf.GradientTape."):
+        return _of_tape(replacement, name, args, kwargs)
     if name == "TensorShape.__init__":
         return Effects(attributes=[(args[0], ("_dims",))])
     if name.endswith("__init__"):

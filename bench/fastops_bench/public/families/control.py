@@ -106,7 +106,7 @@ tf.numpy_function(lambda value: value + 1.0, [x], tf.float32)
 tf.py_function(lambda value: value + 1.0, [x], tf.float32)
 tf.scan(lambda total, each: total + each, x)  # AutoGraph checks the function for each element
 tf.switch_case(one, [lambda: x, lambda: y, lambda: t], default=lambda: u)
-tf.vectorized_map(lambda each: each * 2.0, x)  # TensorFlow traces a graph in each call
+tf.vectorized_map(lambda each: each * 2.0, x)
 tf.while_loop(lambda n, total: n < 4, lambda n, total: (n + 1, total * 2.0), [0, x])
 tf:
     custom_gradient: gradient(cubed, x)
@@ -116,8 +116,8 @@ tf.GradientTape:
     __enter__: entered(x)
     watch: watches(x)
     gradient: gradient(lambda x, y: tf.reduce_sum(x * y), x, y)
-    jacobian: jacobian(tf.square, x)  # TensorFlow traces a graph in each call
-    batch_jacobian: batch_jacobian(tf.square, m)  # TensorFlow traces a graph in each call
+    jacobian: jacobian(tf.square, x)
+    batch_jacobian: batch_jacobian(tf.square, m)
     stop_recording: paused(x)
     reset: reset(x)
     watched_variables: watched(v)

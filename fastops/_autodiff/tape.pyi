@@ -1,0 +1,6 @@
+from typing import Any
+
+def use_up(tape: Any) -> None: ...
+def walk_from(
+    tape: Any, target: Any, sources: list[Any]
+) -> tuple[tuple[Any, ...], object, list[Any]] | None: ...

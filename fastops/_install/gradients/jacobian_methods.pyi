@@ -1,0 +1,4 @@
+from collections.abc import Callable
+from typing import Any
+
+METHODS: tuple[tuple[str, Callable[..., Any]], ...]
