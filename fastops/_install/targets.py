@@ -24,7 +24,8 @@ LAYERS = {
     "operators": "the operators of eager tensors and variables",
     "public": "public functions that are written in Python",
     "replayed": "other public functions: the ops of a call are recorded once, and replayed",
-    "gradients": "the function that a tape calls for the gradient of each op, and methods of tapes",
+    "gradients": "the functions that tapes and forward accumulators call for each op, and methods "
+    "of tapes",
     "variables": "reads and assignments of variables, and the creation of variables",
     "datasets": "iteration over datasets: making iterators, and taking elements",
     "helpers": "helper functions of TensorFlow, which libraries call, too: for nested structures, "
@@ -86,6 +87,14 @@ def _tape_targets(methods):
     kind = upstream.look_up("tensorflow.python.eager.backprop.GradientTape")
     for name, make in methods.METHODS:
         yield Target("gradients", f"tf.GradientTape.{name}", kind, name, make)
+
+
+def _forward_targets(products):
+    module = upstream.look_up("tensorflow.python.eager.forwardprop")
+    name = "forwardprop._jvp_dispatch"
+    yield Target(
+        "gradients", name, module, "_jvp_dispatch", products.make, announce=products.announce
+    )
 
 
 def _variable_targets(variables, slices):
@@ -248,6 +257,7 @@ GROUPS = in_order(
         46, "traced", "optional values", "optionals traced", _optional_method_targets, together=True
     ),
     Group(47, "gradients", "jacobians of tapes", "gradients.jacobian_methods", _tape_targets),
+    Group(48, "gradients", "forward accumulators", "gradients.forward_products", _forward_targets),
 )
 """All groups, the lowest rank first. The ranks of one kind of callables have the same tens."""
 

@@ -122,8 +122,8 @@ tf.GradientTape:
     reset: reset(x)
     watched_variables: watched(v)
 tf.autodiff.ForwardAccumulator:
-    __enter__: accumulating(x, t)  # TensorFlow calls the gradient as a traced function
-    jvp: jvp(tf.square, x, t)  # TensorFlow calls the gradient as a traced function
+    __enter__: accumulating(x, t)
+    jvp: jvp(tf.square, x, t)
 tf.TensorArray:
     concat: written.concat()
     gather: written.gather([1, 0])
