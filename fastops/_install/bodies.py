@@ -18,7 +18,7 @@ floating elements: the function gets slices of them at an index that the trace d
 import sys
 import types
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
@@ -31,6 +31,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from fastops._core.reasons import RefusedError
 from fastops._install.lookups import of_codes
 from fastops._plans.nodes import CALLS, PYTHON, functions_of
+from fastops._plans.repeated import RepeatedTrace
 from fastops._specialize.cache import Cache
 from fastops._specialize.guards.discovery import guards_of
 from fastops._specialize.guards.names import is_stand_in, upstream
@@ -252,7 +253,7 @@ class BodyTrace(NamedTuple):
 
     Attributes
     ----------
-    concrete : ConcreteFunction
+    repeated : RepeatedTrace
         The traced function.
     captures : list
         For each captured tensor, its index among the tensors of the body, or the tensor itself.
@@ -264,7 +265,7 @@ class BodyTrace(NamedTuple):
         Objects that are compared by identity.
     """
 
-    concrete: Any
+    repeated: RepeatedTrace
     captures: list
     constants: list
     guards: tuple
@@ -280,7 +281,7 @@ class BodyTrace(NamedTuple):
     def run(self, tensors):
         """Return the results of a call."""
         captured = [tensors[item] if type(item) is int else item for item in self.captures]
-        return self.concrete._call_flat([], captured)
+        return self.repeated.run(captured)
 
 
 def are_same(tensor, value):
@@ -321,13 +322,13 @@ class BodyTraces:
 
     Attributes
     ----------
-    trial : BodyTrace or None
-        A trace that counts once it has given the bytes of another call.
+    trial : dict of None to BodyTrace
+        At most one trace, which counts once it has given the bytes of another call.
     """
 
     def __init__(self):
         self.learned = Learned("body")
-        self.trial = None
+        self.trial = {}
         self.traces, self.calls, self.made, self.used = [], 0, 0, 0
 
     def is_due(self):
@@ -502,7 +503,7 @@ def _trace_of(concrete, witness, body, fn, elems):
         or (i not in body.free and tensor.shape.num_elements() <= CONSTANT_SIZE)
     ]
     kept = (*body.kept, *body.variables, *functions, witness)
-    return BodyTrace(concrete, captures, constants, guards, kept)
+    return BodyTrace(RepeatedTrace(concrete), captures, constants, guards, kept)
 
 
 def _place_of(tensor, body, guards, places):

@@ -32,6 +32,7 @@ from fastops._install.bodies import (
     is_of_library,
 )
 from fastops._install.lookups import is_of_known_module, of_codes
+from fastops._plans.repeated import RepeatedTrace
 from fastops._specialize.guards.names import upstream
 
 _PFOR = upstream(control_flow_ops.pfor).__code__
@@ -109,12 +110,14 @@ class Method:
             else:
                 witness.function = None
         try:
-            trial, known.trial = known.trial, _trace_of(witness, walk)
-            if trial is not None and trial.fits(walk.tensors):
-                _compare_captures(trial, known.trial)
+            trace = _trace_of(witness, walk)
+            trial = known.trial.setdefault(None, trace)  # at once: other threads learn, too
+            if trial is not trace and trial.fits(walk.tensors):
+                _compare_captures(trial, trace)
                 _compare(self.finish(trial.run(walk.tensors), target, sources), result)
-                known.add(trial)
-                known.trial = None
+                known.add(known.trial.pop(None, trial))
+            else:
+                known.trial[None] = trace
         except Exception as why:  # the call has succeeded: only the trace is not kept
             known.refuse(why)
         return result
@@ -196,7 +199,7 @@ def _trace_of(witness, walk):
         raise RefusedError("body_unusable", "it captures a tensor that it has made")
     constants = [(i, tensor) for i, tensor in enumerate(walk.tensors) if _is_read(tensor)]
     guard = of_codes([(code, namespace) for (code, _), namespace in witness.codes.items()])
-    return BodyTrace(concrete, captures, constants, (guard,), (walk.kept,))
+    return BodyTrace(RepeatedTrace(concrete), captures, constants, (guard,), (walk.kept,))
 
 
 def _is_read(tensor):

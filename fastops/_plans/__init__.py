@@ -22,6 +22,9 @@ also makes the `Planned`, which asks TensorFlow for the executed graph and makes
 - `schedule` puts the nodes into an order of `steps`, by the edges that `dataflow` finds;
 - `liveness` finds out when values are no longer needed.
 
+`repeated.RepeatedTrace` calls a trace that fastops has kept, with other tensors in the places of
+the captured ones: by TensorFlow, and by a `Planned` once that pays.
+
 `packing` makes the function's result, `observers` reports calls to profiles, and `description`
 shows the steps of plans.
 """

@@ -74,6 +74,8 @@ class Planned(Runner):
         default all tensors are on the host.
     options : FunctionCallOptions, optional
         The options of TensorFlow's calls. By default those of the context when the plan is made.
+    free : bool
+        Whether each call passes tensors in the places of the captured ones, after its arguments.
 
     Attributes
     ----------
@@ -97,8 +99,10 @@ class Planned(Runner):
         optimize=True,
         devices=None,
         options=None,
+        free=False,
     ):
         self.concrete = concrete
+        self.free = free
         self.executor = executor
         self.devices = devices
         self.obstacle = obstacle
@@ -152,7 +156,7 @@ class Planned(Runner):
         for output in kind.flat_outputs:
             if output.dtype == tf.resource or output.dtype._handle_data:
                 raise UnplannedError("output_dtype", output.dtype.name)
-        captured = list(self.concrete.captured_inputs)
+        captured = [] if self.free else list(self.concrete.captured_inputs)
         takes = graph.inputs[: len(graph.inputs) - len(captured)]
         handles = {
             i: tensor
@@ -218,7 +222,11 @@ class Planned(Runner):
 
     def run_original(self, *inputs):
         """Have TensorFlow run the function; return its flat results."""
-        result = self.concrete._call_flat(list(inputs), self.concrete.captured_inputs)
+        inputs, captured = list(inputs), self.concrete.captured_inputs
+        if self.free:
+            first = len(inputs) - len(captured)
+            inputs, captured = inputs[:first], inputs[first:]
+        result = self.concrete._call_flat(inputs, captured)
         return tf.nest.flatten(result, expand_composites=True)
 
     def failure(self, plan, code, message, node):

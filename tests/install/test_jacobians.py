@@ -211,6 +211,13 @@ def test_axes_are_compared():
     assert_results(call, [0, 1, 0, 1])
 
 
+def test_custom_gradients_of_libraries():
+    """What their closures hold is a part of the records."""
+    x = INPUTS[0]
+    betas = [0.5, 1.5, tf.constant(0.5), tf.constant(2.5), 0.5]
+    assert_results(lambda beta: jacobian(lambda x: tf.nn.silu(x, beta), x), betas * 2, times=1)
+
+
 def test_special_values():
     """Zeros, ones, infinities and NaN are no other case for TensorFlow."""
     values = (0.0, 1.0, 2.0, -1.0, -0.0, np.inf, np.nan)

@@ -7,9 +7,7 @@ in Python. The stand-in finds the trace by a key. If no tape and no other accumu
 call, a plan runs it.
 """
 
-cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
 
 from fastops._core.declined cimport DECLINED
 from fastops._core.preparing cimport flushes
@@ -18,7 +16,7 @@ from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._situation cimport NO_PROMOTION, NO_STRATEGY, ONLY_HOST, PLAIN, missing
 from fastops._specialize.cache cimport Cache
 from fastops._specialize.learned cimport CallCounts
-from fastops._specialize.policy cimport Account, Estimate, MAX_WALKS, now
+from fastops._specialize.policy cimport MAX_WALKS
 
 from functools import partial as _partial
 
@@ -34,7 +32,7 @@ from tensorflow.python.pywrap_tfe import (
     TFE_Py_TapeSetPossibleGradientTypes as _gradient_types,
 )
 
-from fastops._plans.planned import Planned as _Planned
+from fastops._plans.repeated import RepeatedTrace as _RepeatedTrace
 
 
 cdef enum:
@@ -46,40 +44,12 @@ cdef object _options = _forwardprop._jvp_exact_config
 cdef frozenset _ATOMS = frozenset([bool, bytes, float, int, str, type(None)])
 
 cdef unsigned long long _known_after = flushes
-cdef Cache _traces = Cache(MAX_WALKS)  # by key: the `ProductTrace`
+cdef Cache _traces = Cache(MAX_WALKS)  # by key: the `RepeatedTrace`
 cdef CallCounts _counts = CallCounts("tf.autodiff.ForwardAccumulator")
-
-# The cost of making a plan.
-cdef Estimate _cost = Estimate("plans of forward products", 6e6)
 
 
 class KeylessError(Exception):
     """A value has no key."""
-
-
-@cython.final
-cdef class ProductTrace:
-    """A trace for one op, with its plan."""
-
-    cdef object concrete     # TensorFlow's trace
-    cdef object planned      # runs the plan; None until a plan pays
-    cdef bint may_plan       # whether the result is a list of tensors
-    cdef Account account     # of calls without a plan
-
-    cdef object run(self, list tensors):
-        cdef int64_t begin = now()
-        if self.planned is not None and not _gradient_types(tensors):
-            return self.planned.run_unrecorded(tensors)
-        result = self.concrete._call_flat(
-            tensors, captured_inputs=self.concrete.captured_inputs
-        )
-        if self.planned is None and self.may_plan:
-            self.account.charge(now() - begin)
-            if self.account.is_due(_cost.of(1.0)):
-                begin = now()
-                self.planned = _Planned(self.concrete, inputs=tensors)
-                _cost.learn(1.0, now() - begin)
-        return result
 
 
 cdef object _key_of(value):
@@ -141,28 +111,26 @@ cdef object _product(Answer self, PyObject* const* args, Py_ssize_t n, PyObject*
     stored = _traces.find(key)
     if stored != NULL:
         _counts.used += 1
-        return (<ProductTrace>stored).run(tensors)
+        tensors += (<object>stored).concrete.captured_inputs
+        return (<object>stored).run(tensors, not _gradient_types(tensors))
     result = self.original(op_name, attrs, inputs, outputs, tangents, batch)
-    trace = _trace_of((op_name, attrs, inputs, outputs, tangents, batch), tensors, result)
+    trace = _trace_of((op_name, attrs, inputs, outputs, tangents, batch), tensors)
     if trace is not None:
         _traces.put(key, trace)
     return result
 
 
-cdef ProductTrace _trace_of(tuple args, list tensors, result):
+cdef object _trace_of(tuple args, list tensors):
     """Return the trace of a call that was made; None if it does not take exactly these tensors."""
-    cdef ProductTrace trace = ProductTrace.__new__(ProductTrace)
     try:
         concrete = _tracing_compilation.trace_function(args, tracing_options=_options)
         kind = concrete.function_type
         flat = kind.unpack_inputs(kind.bind(*args))
+        if len(flat) != len(tensors) or any([a is not b for a, b in zip(flat, tensors)]):
+            return None
+        return _RepeatedTrace(concrete)
     except Exception:  # the call has succeeded: only the trace is not kept
         return None
-    if len(flat) != len(tensors) or any([a is not b for a, b in zip(flat, tensors)]):
-        return None
-    trace.concrete, trace.planned, trace.account = concrete, None, Account()
-    trace.may_plan = type(result) is list and all([IsEagerTensor(<PyObject*>y) for y in result])
-    return trace
 
 
 register("gradients", "forwardprop._jvp_dispatch", _product)
