@@ -100,8 +100,8 @@ class Stats:
         The calls of Keras's objects that `install` has seen, by class and method.
     kinds : dict of str to KindStats
         Variables and datasets of arrays that programs made under `install`, calls of functions
-        that datasets map, and calls of `tf.vectorized_map`, `tf.map_fn`, `tf.scan` and folds, by
-        the callable that makes them.
+        that datasets map, calls of `tf.vectorized_map`, `tf.map_fn`, `tf.scan` and folds, and
+        gradients, jacobians and forward products, by the callable that makes them.
     """
 
     direct: int
