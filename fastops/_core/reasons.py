@@ -445,6 +445,19 @@ REGISTRY = {
             "only TensorFlow can call a function that a program passes to it for elements",
             "the text ends with the cause",
         ),
+        Reason(
+            "jacobian_unusable",
+            "kind",
+            "TensorFlow has to trace this jacobian in each call",
+            "the text ends with the cause",
+        ),
+        Reason(
+            "jacobian_walk",
+            "kind",
+            "the tape or the arguments of a jacobian are of a kind whose traces are not kept",
+            "the call is made within a tape, TensorFlow has made records of the tape, or a user "
+            "has written a gradient function",
+        ),
         Reason("variable_not_plain", "kind", "the variable is not a plain ResourceVariable"),
         Reason("batch_elements", "kind", "the elements of Keras's dataset do not match the arrays"),
         Reason("batch_order", "kind", "the order of the rows of Keras's dataset cannot be read"),

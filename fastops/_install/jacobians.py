@@ -8,7 +8,7 @@ that walks are replayed for read integers only. So a trace is used again if the 
 description (`fastops._autodiff.walks`) and the same integers. The tensors of the call take the
 places of those that were captured.
 
-Before a trace counts, it has given the bytes of a call that TensorFlow has made with other tensors.
+Before a trace counts, it has given the bytes of another call, which TensorFlow has made.
 """
 
 import sys
@@ -23,7 +23,6 @@ from fastops._core.reasons import RefusedError
 from fastops._install.bodies import (
     CONSTANT_SIZE,
     MISSED,
-    OTHER,
     Bodies,
     BodyTrace,
     are_same,
@@ -34,10 +33,14 @@ from fastops._install.bodies import (
 from fastops._install.lookups import is_of_known_module, of_codes
 from fastops._plans.repeated import RepeatedTrace
 from fastops._specialize.guards.names import upstream
+from fastops._specialize.learned import Learned
 
 _PFOR = upstream(control_flow_ops.pfor).__code__
 _VECTORIZING = upstream(control_flow_ops._pfor_impl).__code__
 _WARNING = frozenset({tf_logging.warn.__code__, tf_logging.warning.__code__})
+
+_OTHER = Learned("other tapes or arguments")
+_OTHER.refuse("jacobian_walk")
 
 
 class Method:
@@ -80,7 +83,7 @@ class Method:
         flat = tf.nest.flatten(sources)
         found = walk_from(tape, target, flat) if self.fits(target, sources) else None
         if found is None:
-            self.traces.counts.count(OTHER)
+            self.traces.counts.count(_OTHER)
             return call()
         walk = _Walk(*found, target, self.begin(target), unconnected)
         known, trace = self.traces.find(walk)
@@ -183,20 +186,20 @@ class _Witness:
 def _trace_of(witness, walk):
     """Return the trace of a call that was made."""
     if witness.function is None:
-        raise RefusedError("body_unusable", "the traced function is unknown")
+        raise RefusedError("jacobian_unusable", "the traced function is unknown")
     for (code, _), namespace in witness.codes.items():
         name = str(namespace.get("__name__"))
         if not (is_of_library(namespace, name) or is_of_known_module(namespace)):
             raise RefusedError("foreign_code", code.co_name)
         if code in _WARNING:  # in each call
-            raise RefusedError("body_unusable", "TensorFlow warns")
+            raise RefusedError("jacobian_unusable", "TensorFlow warns")
     concrete = witness.function.get_concrete_function()
     check_ops(concrete)
     places = {id(tensor): i for i, tensor in enumerate(walk.tensors)}
     places[id(witness.rows)] = len(walk.tensors) - 1
     captures = [places.get(id(tensor), tensor) for tensor in concrete.captured_inputs]
     if not all(type(item) is int or item.dtype.is_integer for item in captures):
-        raise RefusedError("body_unusable", "it captures a tensor that it has made")
+        raise RefusedError("jacobian_unusable", "it captures a tensor that it has made")
     constants = [(i, tensor) for i, tensor in enumerate(walk.tensors) if _is_read(tensor)]
     guard = of_codes([(code, namespace) for (code, _), namespace in witness.codes.items()])
     return BodyTrace(RepeatedTrace(concrete), captures, constants, (guard,), (walk.kept,))
@@ -223,16 +226,16 @@ def _compare_captures(trace, other):
         else:
             same = mine.shape == theirs.shape and are_same(mine, theirs)
         if not same:
-            raise RefusedError("body_unusable", "the captures differ from call to call")
+            raise RefusedError("jacobian_unusable", "the captures differ from call to call")
 
 
 def _compare(traced, result):
     """Raise `RefusedError` if a trace has not given the bytes of a result."""
     for mine, theirs in zip(tf.nest.flatten(traced), tf.nest.flatten(result), strict=True):
         if type(mine) is not type(theirs) or type(mine) not in (EagerTensor, type(None)):
-            raise RefusedError("body_unusable", f"it returns a {type(theirs).__name__}")
+            raise RefusedError("jacobian_unusable", f"it returns a {type(theirs).__name__}")
         if mine is not None and not (mine.shape == theirs.shape and are_same(mine, theirs)):
-            raise RefusedError("body_unusable", "the bytes differ from call to call")
+            raise RefusedError("jacobian_unusable", "the bytes differ from call to call")
 
 
 def _fits(target, sources):

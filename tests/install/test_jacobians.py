@@ -372,6 +372,8 @@ def test_gradient_functions_of_users():
             assert_same(call(INPUTS[0])[0, 0, 0, 0], tf.constant(float(i)))
             factors.append(i)
         assert used() == 0
+        reasons = fastops.stats().kinds["tf.GradientTape.jacobian"].reasons
+        assert reasons["jacobian_walk"] > 0
 
 
 def test_registered_gradients_are_guarded(monkeypatch):
@@ -448,6 +450,8 @@ def test_warnings_are_given_each_time(caplog):
             assert_same(call(), want)
             assert "IndexedSlices" in caplog.text
         assert used() == 0
+        reasons = fastops.stats().kinds["tf.GradientTape.jacobian"].reasons
+        assert reasons["jacobian_unusable"] > 0
 
 
 def test_threads():
