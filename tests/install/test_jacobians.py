@@ -202,13 +202,40 @@ def test_integers_of_a_tape_are_compared():
 
 
 def test_axes_are_compared():
-    def call(axis):
-        with tf.GradientTape() as tape:
-            tape.watch(INPUTS[0])
-            y = tf.reduce_prod(INPUTS[0], axis=tf.constant(axis))
-        return tape.jacobian(y, INPUTS[0])
+    """The gradient function of a sum reads the axes while it is traced."""
 
-    assert_results(call, [0, 1, 0, 1])
+    def call(axis):
+        return jacobian(lambda x: tf.reduce_sum(x * x, axis=tf.constant(axis)), SQUARES[0])
+
+    wants = [call(0), call(1)]
+    with fastops.accelerated():
+        for _ in range(6):
+            assert_same(call(0), wants[0])
+        before = used()
+        assert before > 0
+        assert_same(call(1), wants[1])
+        assert used() == before
+        assert_same(call(0), wants[0])
+        assert used() == before + 1
+
+
+def test_options_are_a_part_of_the_key():
+    other = tf.constant(1.0)
+
+    def call(unconnected):
+        with tf.GradientTape() as tape:
+            tape.watch([INPUTS[0], other])
+            y = tf.tanh(INPUTS[0])
+        return tape.jacobian(y, [INPUTS[0], other], unconnected_gradients=unconnected)
+
+    wants = {unconnected: call(unconnected) for unconnected in ("none", "zero")}
+    with fastops.accelerated():
+        for _ in range(6):
+            assert_same(call("none"), wants["none"])
+        before = used()
+        assert before > 0
+        assert_same(call("zero"), wants["zero"])
+        assert used() == before
 
 
 def test_custom_gradients_of_libraries():
