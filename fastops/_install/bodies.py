@@ -28,6 +28,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.parallel_for import control_flow_ops
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
+from fastops._core.garbage import without_collections
 from fastops._core.reasons import RefusedError
 from fastops._install.lookups import of_codes
 from fastops._plans.nodes import CALLS, PYTHON, functions_of
@@ -454,14 +455,15 @@ def _learn(known, body, fn, elems, fallback_to_while_loop, warn):
     function = polymorphic_function.function(traced)
     witness = BodyWitness(fn, _LOOP_FN)
     known.made += 1
-    sys.setprofile(witness)
-    try:
-        result = function()
-    finally:
-        if sys.getprofile() is witness:
-            sys.setprofile(None)
-        else:
-            witness.objection = "the code sets a profile function"
+    with without_collections():  # a collection may call other functions of users
+        sys.setprofile(witness)
+        try:
+            result = function()
+        finally:
+            if sys.getprofile() is witness:
+                sys.setprofile(None)
+            else:
+                witness.objection = "the code sets a profile function"
     try:
         known.add(_trace_of(function.get_concrete_function(), witness, body, fn, elems))
     except Exception as why:  # the call has succeeded: only the trace is not kept

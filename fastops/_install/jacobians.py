@@ -19,6 +19,7 @@ from tensorflow.python.ops.parallel_for import control_flow_ops
 from tensorflow.python.platform import tf_logging
 
 from fastops._autodiff.tape import use_up, walk_from
+from fastops._core.garbage import without_collections
 from fastops._core.reasons import RefusedError
 from fastops._install.bodies import (
     CONSTANT_SIZE,
@@ -104,14 +105,15 @@ class Method:
         """Make a call as TensorFlow does. Keep its trace, or compare it with the kept one."""
         known.made += 1
         witness = _Witness(self.loop_fn)
-        sys.setprofile(witness)
-        try:
-            result = call()
-        finally:
-            if sys.getprofile() is witness:
-                sys.setprofile(None)
-            else:
-                witness.function = None
+        with without_collections():  # a collection may call functions of users
+            sys.setprofile(witness)
+            try:
+                result = call()
+            finally:
+                if sys.getprofile() is witness:
+                    sys.setprofile(None)
+                else:
+                    witness.function = None
         try:
             trace = _trace_of(witness, walk)
             trial = known.trial.setdefault(None, trace)  # at once: other threads learn, too

@@ -1,5 +1,6 @@
 """`tape.jacobian` and `tape.batch_jacobian`: traces of earlier calls are used again."""
 
+import gc
 import sys
 import threading
 
@@ -431,6 +432,25 @@ def test_names_are_guarded(monkeypatch):
         assert used() == before
         assert_same(jacobian(tf.sin, x), want)
         assert used() == before + 1
+
+
+def test_collections_call_functions_of_users():
+    """A collection in the middle of a trace says nothing about the trace."""
+
+    def note(phase, info):
+        pass
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(note)
+    gc.set_threshold(50)
+    try:
+        with fastops.accelerated():
+            for _ in range(6):
+                jacobian(tf.tanh, INPUTS[0])
+            assert used() > 0
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(note)
 
 
 def test_a_profile_function_of_the_program():
