@@ -41,6 +41,8 @@ ORDER = [
     ("traced", "tf.function"),
     ("traced", "functions of the runtime"),
     ("traced", "optional values"),
+    ("gradients", "jacobians of tapes"),
+    ("gradients", "forward accumulators"),
 ]
 """The layer and title of each group, the lowest rank first."""
 
