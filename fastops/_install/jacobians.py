@@ -82,7 +82,9 @@ class Method:
             What stands for the gradients of sources that are not connected.
         """
         flat = tf.nest.flatten(sources)
-        found = walk_from(tape, target, flat) if self.fits(target, sources) else None
+        found = None
+        if all(map(_has_known_shape, flat)) and self.fits(target, sources):
+            found = walk_from(tape, target, flat)
         if found is None:
             self.traces.counts.count(_OTHER)
             return call()
@@ -238,6 +240,12 @@ def _compare(traced, result):
             raise RefusedError("jacobian_unusable", f"it returns a {type(theirs).__name__}")
         if mine is not None and not (mine.shape == theirs.shape and are_same(mine, theirs)):
             raise RefusedError("jacobian_unusable", "the bytes differ from call to call")
+
+
+def _has_known_shape(source):
+    """Tell whether the sizes of a source are known: variables may have other sizes later."""
+    shape = getattr(source, "shape", None)
+    return not isinstance(shape, tf.TensorShape) or shape.is_fully_defined()
 
 
 def _fits(target, sources):
