@@ -36,8 +36,8 @@ def sources():
 def given():
     """Return the ids of reasons that sources give."""
     call = re.compile(
-        r"(?:UnplannedError|NotReplayableError|StateError|UnprovenError|MissingNameError|text_of|advice"
-        r"|self\.note|\.refuse)\(\s*[\"'](\w+)[\"']|"
+        r"(?:RefusedError|UnplannedError|NotReplayableError|StateError|UnprovenError|MissingNameError"
+        r"|text_of|advice|self\.note|\.refuse)\(\s*[\"'](\w+)[\"']|"
         r"obstacle = \(?\"(\w+)\",|objection = \(\"(\w+)\",|\(REFUSED, \(\"(\w+)\""
     )
     found = {name for text in sources() for names in call.findall(text) for name in names if name}
