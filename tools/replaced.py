@@ -242,6 +242,7 @@ def render():
             for helper in (
                 *helper_functions.HELPERS,
                 *helper_functions.METHODS,
+                helper_functions.WRAPPER,
                 *helper_functions.STANDARD,
                 *(
                     helper._replace(name=f"tf_keras.src.{helper.name}")

@@ -266,9 +266,8 @@ def tables(running, others):
         }
     for name, accepted in digests.items():
         files[name] = {
-            restated.fingerprint(module.source): restated.others(module.source, accepted)
-            for installed in (*running, *others)
-            if (module := installed.module(name))
+            fingerprint: restated.others(source, accepted)
+            for fingerprint, source in _sources(name, (*running, *others))
         }
     table = {"digests": digests, "rests_on": rests_on, "files": files, "pieces": by_layer}
     table["variants"] = variants((*running, *others))
@@ -283,6 +282,13 @@ def tables(running, others):
         for package in PLACES.values()
     }
     return table | {"left_out": left_out, "running": versions(running)}
+
+
+def _sources(name, folders):
+    """Return the different sources of a module, with their fingerprints, in the order of these."""
+    modules = filter(None, (installed.module(name) for installed in folders))
+    found = {restated.fingerprint(module.source): module.source for module in modules}
+    return sorted(found.items())
 
 
 def equivalent(name):
@@ -303,9 +309,8 @@ def variants(folders):
             )
     for name, known in found.items():
         known["files"] = {
-            restated.fingerprint(module.source): restated.variants(module.source, known["digests"])
-            for installed in folders
-            if (module := installed.module(name))
+            fingerprint: restated.variants(source, known["digests"])
+            for fingerprint, source in _sources(name, folders)
         }
     return found
 

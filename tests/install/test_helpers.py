@@ -58,7 +58,7 @@ OF_TF_KERAS = {".".join(helper.name.split(".")[-2:]) for helper in functions.TF_
 
 
 def test_every_helper_is_patched_in():
-    helpers = [*functions.HELPERS, *functions.METHODS, *functions.STANDARD]
+    helpers = [*functions.HELPERS, *functions.METHODS, functions.WRAPPER, *functions.STANDARD]
     found = [*targets.functions().values(), *((t.layer, t.name, t.make) for t in targets.methods())]
     names = [name for _, name, _ in found if name not in OF_TF_KERAS]
     assert set(names) == answer.registered("helpers") - OF_TF_KERAS

@@ -14,6 +14,6 @@ upstream.load_all(
     "helpers",
     """
     arrays attributes conversions decorators distribution dtypes maps modes modules python_ops
-    scopes shapes signatures structures values
+    scopes shapes signatures structures tensor_arrays values
     """,
 )

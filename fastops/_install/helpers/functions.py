@@ -25,6 +25,7 @@ _STRUCTURES = "lists, tuples, namedtuples, and dicts with plain keys, which may 
 _UPPER = "with the same container types in their upper levels"
 _CONVERTED = "eager tensors of that dtype, shapes, numbers, and arrays that become tensors directly"
 _LOOPS = "eager tensors, and lists and tuples of eager tensors"
+_ELEMENTS = "numbers and eager tensors as indices, and eager tensors"
 _WRAPPED = "functions and methods whose signatures come from their own code"
 
 HELPERS = (
@@ -128,6 +129,11 @@ HELPERS = (
         " infer_shape=True, name=None, fn_output_signature=None)",
         f"pure functions of users without branches that call TensorFlow alone, and {_LOOPS}",
     ),
+    Helper(
+        "util.tf_should_use._add_should_use_warning",
+        "(x, error_in_function=False, warn_in_eager=False)",
+        "results that nobody needs to use in eager mode",
+    ),
     Helper("util.traceback_utils.is_traceback_filtering_enabled", "()", "anything"),
     Helper("eager.context.executing_eagerly", "()", "eager calls"),
     Helper("framework.ops.executing_eagerly_outside_functions", "()", "eager calls"),
@@ -190,6 +196,30 @@ METHODS = (
         "(self, decorator_name, target, decorator_doc='', decorator_argspec=None)",
         _WRAPPED,
     ),
+    Helper(
+        "ops.tensor_array_ops.TensorArray.__init__",
+        "(self, dtype, size=None, dynamic_size=None, clear_after_read=None, tensor_array_name=None,"
+        " handle=None, flow=None, infer_shape=True, element_shape=None,"
+        " colocate_with_first_write_call=True, name=None)",
+        "sizes that are numbers or eager tensors",
+    ),
+    Helper("ops.tensor_array_ops.TensorArray.stack", "(self, name=None)", "full arrays"),
+    Helper(
+        "ops.tensor_array_ops.TensorArray.read",
+        "(self, index, name=None)",
+        _ELEMENTS,
+    ),
+    Helper(
+        "ops.tensor_array_ops.TensorArray.write",
+        "(self, index, value, name=None)",
+        f"{_ELEMENTS} of the dtype and the shape of the array",
+    ),
+    Helper(
+        "ops.tensor_array_ops._EagerTensorArray._write",
+        "(self, index, value)",
+        f"{_ELEMENTS} of the dtype and the shape of the array",
+    ),
+    Helper("util.tf_should_use._TFShouldUseHelper.__del__", "(self)", "after a use"),
     Helper("framework.ops.name_scope_v2.__enter__", "(self)", "eager calls"),
     Helper("trackable.autotrackable.AutoTrackable.__setattr__", "(self, name, value)", "anything"),
     Helper(
@@ -199,6 +229,9 @@ METHODS = (
     ),
 )
 """Methods and properties, with their modules below `tensorflow.python`."""
+
+WRAPPER = Helper("util.tf_should_use.ShouldUseWrapper.__getattribute__", "(self, key)", "anything")
+"""The method of the objects that `tf.TensorArray.write` returns. TensorFlow makes their class."""
 
 _BOUND = "what signatures without positional-only parameters have bound"
 

@@ -6,7 +6,7 @@ from types import FunctionType
 
 from fastops._install import upstream
 from fastops._install.answer import Answer
-from fastops._install.helpers.functions import HELPERS, METHODS, STANDARD, TF_KERAS
+from fastops._install.helpers.functions import HELPERS, METHODS, STANDARD, TF_KERAS, WRAPPER
 from fastops._install.target import Target, claim, original_of, signature
 
 
@@ -37,6 +37,7 @@ def is_usable(name):
 def methods():
     """Yield a target for each method and property of TensorFlow and Python."""
     yield from _methods("tensorflow.python.", METHODS)
+    yield from _methods("tensorflow.python.", (WRAPPER,), lambda _: _class_of_wrappers())
     yield from _methods("", STANDARD)
 
 
@@ -51,12 +52,23 @@ def of_tf_keras():
         yield from _methods("tf_keras.src.", TF_KERAS)
 
 
-def _methods(package, helpers):
+def _holder(name):
+    return upstream.resolve(name)[0]
+
+
+def _class_of_wrappers():
+    """Return the class of the results of `tf.TensorArray.write`, which TensorFlow makes once."""
+    array = upstream.look_up("tensorflow.TensorArray")
+    make = upstream.look_up("tensorflow.python.util.tf_should_use._get_wrapper")
+    return type(make(object.__new__(array), None))
+
+
+def _methods(package, helpers, holder_of=_holder):
     for helper in helpers:
         _, kind, attribute = helper.name.rsplit(".", 2)
         name = f"{kind}.{attribute}"
         with upstream.contained("helpers", name):
-            holder, _ = upstream.resolve(f"{package}{helper.name}")
+            holder = holder_of(f"{package}{helper.name}")
             original = original_of(holder, attribute)
             make, function = partial(Answer, name=name), original
             if type(original) is property:
