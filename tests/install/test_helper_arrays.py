@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from calls import frames
+from tensorflow.experimental import numpy as tnp
 from tensorflow.python.util import numpy_compat
 
 import fastops
@@ -123,3 +124,35 @@ def test_the_text_of_an_error():
     assert "np_asarray" in want
     with fastops.accelerated():
         assert text() == want
+
+
+TENSORS = (tf.constant(GRID), tf.constant(1.5), tf.zeros([0, 3]), tf.constant(["a", "b"]))
+
+
+@pytest.mark.parametrize("name", ["ndim", "shape", "size"])
+def test_descriptions_of_tensors(name):
+    def results():
+        function = getattr(tnp, name)
+        values = [*TENSORS, GRID, [1, 2], 3, 1.5, np.float32(1.5), tf.Variable(GRID)]
+        return [described(function, value) for value in values] + [
+            described(function),
+            described(function, GRID, 1),
+            described(function, TENSORS[0], axis=None),
+            described(function, TENSORS[0], axis=1),
+            described(tf.function(function), TENSORS[0]) if name == "ndim" else None,
+        ]
+
+    want = results()
+    with fastops.accelerated():
+        assert results() == want
+        function = getattr(tnp, name)
+        # `shape` is the property of the tensor.
+        assert frames(function, (TENSORS[0],), {}) == (["shape"] if name == "shape" else [])
+
+
+def described(function, *args, **kwargs):
+    try:
+        result = function(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error)
+    return type(result).__name__, str(result)

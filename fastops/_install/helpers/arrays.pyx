@@ -1,8 +1,8 @@
 # distutils: language = c++
-"""Answer for the function by which TensorFlow converts values to arrays of NumPy.
+"""Answers for functions that convert values to arrays of NumPy, or describe tensors like arrays.
 
-TensorFlow's function parses NumPy's version in each call, which takes 10 us. Each value that a
-function of `tf.numpy_function` or `tf.py_function` returns is converted by it.
+TensorFlow's function for conversions parses NumPy's version in each call, which takes 10 us. Each
+value that a function of `tf.numpy_function` or `tf.py_function` returns is converted by it.
 
 The first comment line of each answer lists the parameters of the function.
 """
@@ -10,6 +10,8 @@ The first comment line of each answer lists the parameters of the function.
 from cpython.object cimport PyObject
 
 from fastops._core.declined cimport DECLINED
+from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.python cimport Py_None
 from fastops._install.answer cimport MAX_PARAMS, Answer, register
 
 import numpy as np
@@ -48,4 +50,33 @@ cdef object _as_array(Answer self, PyObject* const* args, Py_ssize_t n, PyObject
         return DECLINED
 
 
+cdef object _ndim(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # a
+    if n != 1 or keywords != NULL or not IsEagerTensor(args[0]):
+        return DECLINED
+    return len((<object>args[0])._shape_tuple())
+
+
+cdef object _shape(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # a
+    if n != 1 or keywords != NULL or not IsEagerTensor(args[0]):
+        return DECLINED
+    return (<object>args[0]).shape
+
+
+cdef object _size(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # x, axis=None
+    cdef PyObject* given[MAX_PARAMS]
+    if (
+        not self.bind(args, n, keywords, given)
+        or given[1] != Py_None
+        or not IsEagerTensor(given[0])
+    ):
+        return DECLINED
+    return np.int64((<object>given[0])._num_elements())
+
+
+register("helpers", "np_array_ops.ndim", _ndim)
+register("helpers", "np_array_ops.shape", _shape)
+register("helpers", "np_array_ops.size", _size)
 register("helpers", "numpy_compat.np_asarray", _as_array)

@@ -99,6 +99,9 @@ HELPERS = (
         "(values, dtype=None, order=None, copy=None)",
         "arrays, numbers, strings, eager tensors, lists and tuples",
     ),
+    Helper("ops.numpy_ops.np_array_ops.ndim", "(a)", "eager tensors"),
+    Helper("ops.numpy_ops.np_array_ops.shape", "(a)", "eager tensors"),
+    Helper("ops.numpy_ops.np_array_ops.size", "(x, axis=None)", "eager tensors"),
     Helper(
         "ops.script_ops._internal_py_func",
         "(func, inp, Tout, stateful=None, use_eager_py_func=False, is_grad_func=False, name=None)",
