@@ -167,6 +167,14 @@ def test_gradients_through_an_array():
             assert_same(run(), want)
 
 
+@pytest.mark.parametrize("run", [loop, tensor_loop])
+def test_verification_makes_writes_once(run):
+    want = run()
+    with fastops.accelerated(verify="raise"):
+        for _ in range(3):
+            assert_same(run(), want)
+
+
 # ---------------------------------------------------------------------------------------------
 # Results that nobody uses
 # ---------------------------------------------------------------------------------------------
