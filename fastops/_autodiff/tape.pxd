@@ -3,6 +3,9 @@
 cdef object tape_gradient(object tape, object target, object sources, object output_gradients,
                           object unconnected)
 cdef object watch_tensors(object tape, object tensors)
+# Do what `__enter__` and `__exit__` do. Return False, with nothing done, if TensorFlow has to.
+cdef bint push_tape(object tape) except -1
+cdef bint pop_tape(object tape) except -1
 # Records that `gradient` of a tape has raised. Later calls for the tape are declined.
 cdef int mark_failed(object tape) except -1
 # Does what TensorFlow does with a tape that has computed gradients and is not persistent.

@@ -7,6 +7,7 @@ that of TensorFlow's runtime, which calls ``backprop._gradient_function`` for ea
 """
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 
 from fastops._autodiff.walks cimport describe_from, gradients_on
 from fastops._core.declined cimport DECLINED
@@ -14,7 +15,12 @@ from fastops._core.holders cimport held, is_holder
 from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._situation cimport IN_ORDER, NO_TAPE, ONLY_HOST, missing
-from fastops._tf.eager cimport TFE_Py_TapeWatch
+from fastops._tf.eager cimport (
+    TFE_Py_TapeSetNew,
+    TFE_Py_TapeSetRemove,
+    TFE_Py_TapeWatch,
+    TFE_Py_TapeWatchedVariables,
+)
 from fastops._tf.protos cimport (
     DT_BFLOAT16,
     DT_COMPLEX128,
@@ -41,11 +47,43 @@ cdef object _ZERO = _Unconnected.ZERO
 # Tapes whose `gradient` raised. TensorFlow raises again for such a tape, but only in code that
 # looks up the targets. That code does not run if the call passes seeds, as `tape_gradient` does.
 cdef object _failed = weakref.WeakSet()
+cdef bint _have_failed = False  # whether there was ever one
 
 
 cdef int mark_failed(object tape) except -1:
+    global _have_failed
+    _have_failed = True
     _failed.add(tape)
     return 0
+
+
+cdef bint has_failed(object tape) except -1:
+    """Whether `gradient` of a tape has raised."""
+    return _have_failed and tape in _failed
+
+
+cdef bint push_tape(object tape) except -1:
+    if tape._recording is not False or tape._tape is not None:
+        return False
+    made = <object>TFE_Py_TapeSetNew(
+        <PyObject*>tape._persistent, <PyObject*>tape._watch_accessed_variables
+    )
+    Py_DECREF(made)
+    recorded = _Tape.__new__(_Tape)
+    recorded._tape = made
+    tape._tape = recorded
+    tape._recording = True
+    return True
+
+
+cdef bint pop_tape(object tape) except -1:
+    recorded = tape._tape
+    if tape._recording is not True or type(recorded) is not _Tape:
+        return False
+    recorded = recorded._tape
+    TFE_Py_TapeSetRemove(<PyObject*>recorded)
+    tape._recording = False
+    return True
 
 
 cdef bint _differentiable(object value) noexcept:
@@ -82,7 +120,7 @@ cdef object tape_gradient(object tape, object target, object sources, object out
     cdef str kind
     cdef bint only_host
     recorded = tape._tape
-    if type(recorded) is not _Tape or tape._recording is not False or tape in _failed:
+    if type(recorded) is not _Tape or tape._recording is not False or has_failed(tape):
         return DECLINED
     if unconnected is _NONE or type(unconnected) is str and unconnected == "none":
         kind = "none"
@@ -149,7 +187,10 @@ cdef list _flat_sources(list sources):
 cpdef object use_up(object tape):
     """Do what TensorFlow does with a tape that has computed gradients and is not persistent."""
     if not tape._persistent:
-        tape._watched_variables = tape._tape.watched_variables()
+        recorded = tape._tape._tape
+        variables = <object>TFE_Py_TapeWatchedVariables(<PyObject*>recorded)
+        Py_DECREF(variables)
+        tape._watched_variables = variables
         tape._tape = None
 
 
@@ -177,7 +218,7 @@ def walk_from(tape, target, list sources not None):
     if (
         type(recorded) is not _Tape
         or tape._recording is not False
-        or tape in _failed
+        or has_failed(tape)
         or missing(IN_ORDER | ONLY_HOST | NO_TAPE)
         or not _differentiable(target)
     ):

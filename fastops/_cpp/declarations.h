@@ -14,6 +14,9 @@ struct TFE_TensorHandle;
 
 // From lib_pywrap_tensorflow_common: pywrap_tensor.cc, pywrap_tfe.h.
 extern "C" PyTypeObject* EagerTensorType;
+PyObject* TFE_Py_TapeSetNew(PyObject* persistent, PyObject* watch_accessed_variables);
+void TFE_Py_TapeSetRemove(PyObject* tape);
+PyObject* TFE_Py_TapeWatchedVariables(PyObject* tape);
 PyObject* TFE_Py_TapeSetIsEmpty();
 void TFE_Py_TapeSetStopOnThread();
 void TFE_Py_TapeSetRestartOnThread();

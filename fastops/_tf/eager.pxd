@@ -28,6 +28,10 @@ cdef extern from "declarations.h":
     PyObject* EagerTensorFromHandle(TFE_TensorHandle* handle)
     # New reference. Null with a Python exception.
     PyObject* GetPyEagerContext()
+    # New references.
+    PyObject* TFE_Py_TapeSetNew(PyObject* persistent, PyObject* watch_accessed_variables)
+    PyObject* TFE_Py_TapeWatchedVariables(PyObject* tape)
+    void TFE_Py_TapeSetRemove(PyObject* tape)
     PyObject* TFE_Py_TapeSetIsEmpty()
     PyObject* TFE_Py_RecordGradient(
         PyObject* op_name, PyObject* inputs, PyObject* attrs, PyObject* results, PyObject* scope

@@ -1,12 +1,18 @@
 # distutils: language = c++
-"""Stand-ins for the methods ``gradient`` and ``watch`` of ``tf.GradientTape``."""
+"""Stand-ins for methods of ``tf.GradientTape``."""
 
 cimport cython
 from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from fastops._autodiff.tape cimport mark_failed, tape_gradient, watch_tensors
+from fastops._autodiff.tape cimport (
+    mark_failed,
+    pop_tape,
+    push_tape,
+    tape_gradient,
+    watch_tensors,
+)
 from fastops._core.declined cimport DECLINED
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._install.replacement cimport Replacement, call_original, enable, live, replacing
@@ -16,6 +22,57 @@ from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients as 
 
 
 cdef object _NONE = _Unconnected.NONE
+
+
+# Verification replaces these two. The stand-ins for their callers then leave calls to TensorFlow.
+cdef object _push = _GradientTape._push_tape
+cdef object _pop = _GradientTape._pop_tape
+
+
+# ---------------------------------------------------------------------------------------------
+# tf.GradientTape.__enter__ and __exit__
+# ---------------------------------------------------------------------------------------------
+
+def enter(original):
+    """Return the stand-in for ``tf.GradientTape.__enter__``."""
+    return replacing(original, _enter)
+
+
+cdef PyObject* _enter(PyObject* callable, PyObject* const* args, size_t nargsf,
+                      PyObject* keywords) except NULL:
+    cdef Replacement self = <Replacement>callable
+    if (
+        keywords != NULL
+        or PyVectorcall_NARGS(nargsf) != 1
+        or <PyObject*>Py_TYPE(<object>args[0]) != <PyObject*>_GradientTape
+        or not live
+        or _GradientTape._push_tape is not _push
+        or not push_tape(<object>args[0])
+    ):
+        return call_original(self, args, nargsf, keywords)
+    Py_INCREF(<object>args[0])
+    return args[0]
+
+
+def leave(original):
+    """Return the stand-in for ``tf.GradientTape.__exit__``."""
+    return replacing(original, _leave)
+
+
+cdef PyObject* _leave(PyObject* callable, PyObject* const* args, size_t nargsf,
+                      PyObject* keywords) except NULL:
+    cdef Replacement self = <Replacement>callable
+    if (
+        keywords != NULL
+        or PyVectorcall_NARGS(nargsf) != 4
+        or <PyObject*>Py_TYPE(<object>args[0]) != <PyObject*>_GradientTape
+        or not live
+        or _GradientTape._pop_tape is not _pop
+        or not pop_tape(<object>args[0])
+    ):
+        return call_original(self, args, nargsf, keywords)
+    Py_INCREF(None)
+    return <PyObject*>None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -113,4 +170,6 @@ cdef PyObject* _gradient(PyObject* callable, PyObject* const* args, size_t nargs
 enable(Gradient)
 
 
-METHODS = (("gradient", Gradient), ("watch", watch))
+METHODS = (
+    ("__enter__", enter), ("__exit__", leave), ("gradient", Gradient), ("watch", watch),
+)

@@ -76,6 +76,7 @@ _SKIPPED = (
     ("_TFShouldUseHelper.*", _OBJECT),
     ("tf_decorator.make_decorator", _OBJECT),
     ("tf.GradientTape.watch", _OBJECT),
+    ("tf.GradientTape.__*__", _OBJECT),
     ("*.get_tf_dataset", "it returns a dataset"),
     ("tf.experimental.Optional.from_value", "it returns an object of another class"),
 )
