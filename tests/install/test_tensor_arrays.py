@@ -109,6 +109,13 @@ RUNS = {
     "reads": steps(("unstack", ROWS), ("read", 0), ("read", 3), ("read", 0), ("stack",)),
     "reads again": steps(("unstack", ROWS), *[("read", 1)] * 3, clear_after_read=False),
     "reads of nothing": steps(("read", 0), ("write", 1, X), ("read", 0), ("read", 3)),
+    "unstack of too many rows": steps(("unstack", ROWS), ("read", 0), size=3),
+    "unstack of more rows": steps(("unstack", ROWS), ("stack",), size=3, dynamic_size=True),
+    "unstack of fewer rows": steps(("unstack", ROWS[:2]), ("write", 3, X), ("stack",)),
+    "unstack of an array": steps(("unstack", floats(4, 3)), ("read", 2)),
+    "unstack of a scalar": steps(("unstack", tf.constant(1.0)), ("read", 0)),
+    "unstack of another dtype": steps(("unstack", tf.ones([4, 2], tf.int32)), ("read", 0)),
+    "unstack with a name": steps(("unstack", ROWS, "u"), ("read", 0)),
     "a stack with gaps": steps(("write", 1, X), ("stack",), ("stack",)),
     "a stack of nothing": steps(("stack",), ("write", 0, X), size=0, element_shape=[3]),
     "names": steps(("write", 0, X, "w"), ("read", 0, "r"), ("stack", "s")),
@@ -135,6 +142,11 @@ def loop():
     return array.stack()
 
 
+def rows():
+    array = tf.TensorArray(tf.float32, size=4, clear_after_read=False).unstack(ROWS)
+    return [array.read(i) for i in range(4)]
+
+
 def tensor_loop():
     array = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
     for i in tf.range(4):
@@ -142,7 +154,7 @@ def tensor_loop():
     return [array.read(i) for i in tf.range(4)]
 
 
-@pytest.mark.parametrize("run", [loop, tensor_loop])
+@pytest.mark.parametrize("run", [loop, rows, tensor_loop])
 def test_loops_enter_no_python(run):
     want = run()
     with fastops.accelerated():
@@ -167,7 +179,7 @@ def test_gradients_through_an_array():
             assert_same(run(), want)
 
 
-@pytest.mark.parametrize("run", [loop, tensor_loop])
+@pytest.mark.parametrize("run", [loop, rows, tensor_loop])
 def test_verification_makes_writes_once(run):
     want = run()
     with fastops.accelerated(verify="raise"):

@@ -212,6 +212,7 @@ METHODS = (
         "(self, index, name=None)",
         _ELEMENTS,
     ),
+    Helper("ops.tensor_array_ops.TensorArray.unstack", "(self, value, name=None)", "eager tensors"),
     Helper(
         "ops.tensor_array_ops.TensorArray.write",
         "(self, index, value, name=None)",

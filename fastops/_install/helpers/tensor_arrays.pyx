@@ -28,6 +28,7 @@ from tensorflow.python.framework import constant_op as _constant_op
 from tensorflow.python.framework import dtypes as _dtypes
 from tensorflow.python.framework import ops as _tf_ops
 from tensorflow.python.framework import tensor_shape as _tensor_shape
+from tensorflow.python.ops import array_ops_stack as _stacks
 from tensorflow.python.ops.tensor_array_ops import TensorArray as _TensorArray
 from tensorflow.python.ops.tensor_array_ops import _EagerTensorArray
 from tensorflow.python.util import tf_should_use as _should_use
@@ -73,9 +74,10 @@ cdef bint _put(object array, object index, object value) except -1:
         return False
     if array._dtype is not _interned.get(<int>handle_dtype(<PyObject*>value)):
         return False
-    tensors, known = array._tensor_array, array._element_shape
-    if type(known) is not _TensorShape:
+    held, known = array._tensor_array, array._element_shape
+    if type(held) is not list or type(known) is not _TensorShape:
         return False
+    tensors = held
     unknown = known._dims is None
     if not unknown and known._dims != value._shape_tuple():
         return False
@@ -135,7 +137,10 @@ cdef object _read(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
     index = <object>values[1]
     if IsEagerTensor(values[1]):
         index = index.numpy()
-    tensors, position = array._tensor_array, _number(index)
+    held, position = array._tensor_array, _number(index)
+    if type(held) is not list:
+        return DECLINED
+    tensors = held
     if not 0 <= position < PyList_GET_SIZE(tensors):
         return DECLINED
     tensor = tensors[position]
@@ -150,7 +155,6 @@ cdef object _read(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
 cdef object _stack(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self, name=None
     cdef PyObject* values[MAX_PARAMS]
-    cdef list tensors
     if (
         not self.bind(args, n, keywords, values)
         or type(<object>values[0]) is not _TensorArray
@@ -161,12 +165,38 @@ cdef object _stack(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* k
     if type(array) is not _EagerTensorArray:
         return DECLINED
     tensors = array._tensor_array
-    if not tensors:
+    if type(tensors) is not list or not tensors:
         return DECLINED
     for tensor in tensors:
         if tensor is None:
             return DECLINED
     return _tf_ops.convert_to_tensor(tensors, name=<object>values[1], dtype=array._dtype)
+
+
+cdef object _unstack(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
+    # self, value, name=None
+    cdef PyObject* values[MAX_PARAMS]
+    if (
+        not self.bind(args, n, keywords, values)
+        or type(<object>values[0]) is not _TensorArray
+        or not IsEagerTensor(values[1])
+        or missing(EAGERLY)
+    ):
+        return DECLINED
+    array = (<object>values[0])._implementation
+    if type(array) is not _EagerTensorArray:
+        return DECLINED
+    result = array.parent()
+    if type(result) is not _TensorArray:
+        return DECLINED
+    try:
+        tensors = _stacks.unstack(<object>values[1], name=<object>values[2])
+    except Exception:  # TensorFlow will raise the error
+        return DECLINED
+    if array._dynamic_size is not True and len(tensors) > len(array._tensor_array):
+        return DECLINED
+    array._tensor_array = tensors
+    return result
 
 
 cdef object _make(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
@@ -289,6 +319,7 @@ register("helpers", "ShouldUseWrapper.__getattribute__", _attribute)
 register("helpers", "TensorArray.__init__", _make)
 register("helpers", "TensorArray.read", _read)
 register("helpers", "TensorArray.stack", _stack)
+register("helpers", "TensorArray.unstack", _unstack)
 register("helpers", "TensorArray.write", _write)
 register("helpers", "_EagerTensorArray._write", _store)
 register("helpers", "_TFShouldUseHelper.__del__", _delete)
