@@ -221,6 +221,10 @@ class BodyWitness:
         self.codes, self.proof, self.objection = {}, Proof(), None
         self.calls, self.frame = 0, None
 
+    def interrupt(self):
+        """Object, since other code sees the functions that start."""
+        self.objection = "the code sets a profile function"
+
     def __call__(self, frame, event, argument):
         """Note an event."""
         if self.frame is None:
@@ -455,20 +459,29 @@ def _learn(known, body, fn, elems, fallback_to_while_loop, warn):
     function = polymorphic_function.function(traced)
     witness = BodyWitness(fn, _LOOP_FN)
     known.made += 1
-    with without_collections():  # a collection may call other functions of users
-        sys.setprofile(witness)
-        try:
-            result = function()
-        finally:
-            if sys.getprofile() is witness:
-                sys.setprofile(None)
-            else:
-                witness.objection = "the code sets a profile function"
+    result = observe(function, witness)
     try:
         known.add(_trace_of(function.get_concrete_function(), witness, body, fn, elems))
     except Exception as why:  # the call has succeeded: only the trace is not kept
         known.refuse(why)
     return result
+
+
+def observe(call, witness):
+    """Call a function, and a witness for each Python function that starts meanwhile.
+
+    No garbage collection runs, since it may call other functions of users. If the code sets another
+    profile function, `witness.interrupt` is called.
+    """
+    with without_collections():
+        sys.setprofile(witness)
+        try:
+            return call()
+        finally:
+            if sys.getprofile() is witness:
+                sys.setprofile(None)
+            else:
+                witness.interrupt()
 
 
 def _trace_of(concrete, witness, body, fn, elems):

@@ -19,7 +19,6 @@ from tensorflow.python.ops.parallel_for import control_flow_ops
 from tensorflow.python.platform import tf_logging
 
 from fastops._autodiff.tape import use_up, walk_from
-from fastops._core.garbage import without_collections
 from fastops._core.reasons import RefusedError
 from fastops._install.bodies import (
     CONSTANT_SIZE,
@@ -30,6 +29,7 @@ from fastops._install.bodies import (
     check_ops,
     code_in,
     is_of_library,
+    observe,
 )
 from fastops._install.lookups import is_of_known_module, of_codes
 from fastops._plans.repeated import RepeatedTrace
@@ -107,15 +107,7 @@ class Method:
         """Make a call as TensorFlow does. Keep its trace, or compare it with the kept one."""
         known.made += 1
         witness = _Witness(self.loop_fn)
-        with without_collections():  # a collection may call functions of users
-            sys.setprofile(witness)
-            try:
-                result = call()
-            finally:
-                if sys.getprofile() is witness:
-                    sys.setprofile(None)
-                else:
-                    witness.function = None
+        result = observe(call, witness)
         try:
             trace = _trace_of(witness, walk)
             trial = known.trial.setdefault(None, trace)  # at once: other threads learn, too
@@ -170,6 +162,10 @@ class _Witness:
     def __init__(self, loop_fn):
         self.loop_fn, self.function, self.rows = loop_fn, None, None
         self.codes, self.frame = {}, None
+
+    def interrupt(self):
+        """Forget the traced function, since other code sees the functions that start."""
+        self.function = None
 
     def __call__(self, frame, event, argument):
         """Note an event, as a profile function."""
