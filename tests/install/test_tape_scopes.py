@@ -10,7 +10,7 @@ from tensorflow.python.eager import backprop
 
 import fastops
 
-pytestmark = pytest.mark.usefixtures("fresh")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 X = tf.constant(floats(3))
 VARIABLE = tf.Variable(floats(3, seed=1))

@@ -251,6 +251,7 @@ def failing():
 SPEAKING = [unused, unused_in_a_comprehension, dropped_later, by_keyword, given_an_attribute]
 
 
+@pytest.mark.quick  # Python's module for tracebacks differs between versions
 @pytest.mark.parametrize("run", [*SPEAKING, used, failing])
 def test_messages_about_unused_results(run):
     def call():  # from the same line in all runs, because messages have the stack
@@ -269,6 +270,7 @@ def test_messages_about_unused_results(run):
     assert all("test_tensor_arrays.py" in text for text in runs[0])
 
 
+@pytest.mark.quick
 def test_wrappers():
     def facts():
         array = tf.TensorArray(tf.float32, size=4)
