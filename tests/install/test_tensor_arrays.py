@@ -62,7 +62,19 @@ def steps(*calls, size=4, **options):
 
 SIZES = [0, 3, ONE, np.int32(2), np.int64(2), True, -1, 2.0, None, "3", tf.constant([1]), VARIABLE]
 INDICES = [0, 3, ONE, tf.constant(2, tf.int64), np.int32(1), np.int64(0), True, False]
-WRONG = [-1, 4, 1 << 40, 1.0, None, "0", tf.constant(-1), tf.constant([1]), tf.constant(1.0)]
+WRONG = [
+    -1,
+    4,
+    1 << 40,
+    1 << 70,
+    -(1 << 70),
+    1.0,
+    None,
+    "0",
+    tf.constant(-1),
+    tf.constant([1]),
+    tf.constant(1.0),
+]
 VALUES = {
     "tensor": X,
     "array": floats(3),

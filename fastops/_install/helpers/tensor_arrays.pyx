@@ -17,7 +17,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from fastops._core.declined cimport DECLINED
 from fastops._core.tensors cimport handle_dtype
 from fastops._cpp.declarations cimport IsEagerTensor
-from fastops._cpp.python cimport Py_False, Py_None
+from fastops._cpp.python cimport Py_False, Py_None, PyLong_AsLongLongAndOverflow
 from fastops._install.answer cimport MAX_PARAMS, Answer, register
 from fastops._situation cimport EAGERLY, NO_GRAPH_SCOPE, missing
 
@@ -39,9 +39,6 @@ cdef extern from "Python.h":
     object PyUnicode_FromFormat(const char*, ...)
 
 
-cdef enum:
-    MAX_SIZE = 1 << 20  # of an array; larger ones, and errors, are left to TensorFlow
-
 cdef object _new = object.__new__
 cdef dict _interned = _dtypes._INTERN_TABLE  # dtypes by number
 cdef object _int32 = _dtypes.int32
@@ -57,13 +54,16 @@ cdef frozenset _own = frozenset((_HELPER, _WRAPPED, "mark_used", "__setattr__"))
 
 cdef Py_ssize_t _number(object index) except -2:
     """Return the value of an index or a size; -1 to fall back to TensorFlow."""
+    cdef int overflows = 0
+    cdef long long number
     if IsEagerTensor(<PyObject*>index):
         index = index.numpy()
     if type(index) in _integers:
         index = int(index)
-    if not PyLong_CheckExact(index) or not 0 <= index < MAX_SIZE:
+    if not PyLong_CheckExact(index):
         return -1
-    return index
+    number = PyLong_AsLongLongAndOverflow(index, &overflows)
+    return -1 if overflows or number < 0 else number
 
 
 cdef bint _put(object array, object index, object value) except -1:
