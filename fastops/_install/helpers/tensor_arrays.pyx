@@ -93,6 +93,14 @@ cdef bint _put(object array, object index, object value) except -1:
     return True
 
 
+cdef object _array_in(object outer):
+    """Return the array that a `tf.TensorArray` has in eager mode; None for any other object."""
+    if type(outer) is not _TensorArray:
+        return None
+    array = outer._implementation
+    return array if type(array) is _EagerTensorArray else None
+
+
 cdef object _store(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self, index, value
     if n != 3 or keywords != NULL or missing(EAGERLY):
@@ -103,14 +111,10 @@ cdef object _store(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* k
 cdef object _write(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self, index, value, name=None
     cdef PyObject* values[MAX_PARAMS]
-    if (
-        not self.bind(args, n, keywords, values)
-        or type(<object>values[0]) is not _TensorArray
-        or missing(EAGERLY | NO_GRAPH_SCOPE)
-    ):
+    if not self.bind(args, n, keywords, values) or missing(EAGERLY | NO_GRAPH_SCOPE):
         return DECLINED
-    array, kind = (<object>values[0])._implementation, _wrappers.get(_TensorArray)
-    if kind is None or type(array) is not _EagerTensorArray:
+    array, kind = _array_in(<object>values[0]), _wrappers.get(_TensorArray)
+    if array is None or kind is None:
         return DECLINED
     result = array.parent()  # another object than `self` if that is a copy
     if type(result) is not _TensorArray:
@@ -125,14 +129,10 @@ cdef object _read(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
     cdef PyObject* values[MAX_PARAMS]
     cdef Py_ssize_t position
     cdef list tensors
-    if (
-        not self.bind(args, n, keywords, values)
-        or type(<object>values[0]) is not _TensorArray
-        or missing(EAGERLY)
-    ):
+    if not self.bind(args, n, keywords, values) or missing(EAGERLY):
         return DECLINED
-    array = (<object>values[0])._implementation
-    if type(array) is not _EagerTensorArray:
+    array = _array_in(<object>values[0])
+    if array is None:
         return DECLINED
     index = <object>values[1]
     if IsEagerTensor(values[1]):
@@ -155,14 +155,10 @@ cdef object _read(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* ke
 cdef object _stack(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* keywords):
     # self, name=None
     cdef PyObject* values[MAX_PARAMS]
-    if (
-        not self.bind(args, n, keywords, values)
-        or type(<object>values[0]) is not _TensorArray
-        or missing(EAGERLY)
-    ):
+    if not self.bind(args, n, keywords, values) or missing(EAGERLY):
         return DECLINED
-    array = (<object>values[0])._implementation
-    if type(array) is not _EagerTensorArray:
+    array = _array_in(<object>values[0])
+    if array is None:
         return DECLINED
     tensors = array._tensor_array
     if type(tensors) is not list or not tensors:
@@ -178,13 +174,12 @@ cdef object _unstack(Answer self, PyObject* const* args, Py_ssize_t n, PyObject*
     cdef PyObject* values[MAX_PARAMS]
     if (
         not self.bind(args, n, keywords, values)
-        or type(<object>values[0]) is not _TensorArray
         or not IsEagerTensor(values[1])
         or missing(EAGERLY)
     ):
         return DECLINED
-    array = (<object>values[0])._implementation
-    if type(array) is not _EagerTensorArray:
+    array = _array_in(<object>values[0])
+    if array is None:
         return DECLINED
     result = array.parent()
     if type(result) is not _TensorArray:
@@ -268,7 +263,7 @@ cdef class DecoratorFrame:
 
 
 cdef object _wrapper(object kind, object array, object decorated):
-    """Return the object by which TensorFlow notices if nobody uses the result of `write`."""
+    """Return the object that logs a message if the result of `write` is not used."""
     helper = _new(_Helper)
     helper._type = _TensorArray
     helper._repr = PyUnicode_FromFormat("<%U object at %p>", <PyObject*>_name, <PyObject*>array)
