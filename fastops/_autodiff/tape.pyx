@@ -9,7 +9,7 @@ that of TensorFlow's runtime, which calls ``backprop._gradient_function`` for ea
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
-from fastops._autodiff.walks cimport describe_from, gradients_on
+from fastops._autodiff.walks cimport describe_from, expand, gradients_on
 from fastops._core.declined cimport DECLINED
 from fastops._core.holders cimport held, is_holder
 from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
@@ -161,11 +161,13 @@ cdef object tape_gradient(object tape, object target, object sources, object out
     walked = None
     if kind == "none" and seeds is not None:
         walked = gradients_on(recorded._tape, targets, flat, seeds)
-    flat = _walk(recorded._tape, targets, flat, seeds, raw, kind) if walked is None else walked
+    if walked is None:
+        expand(recorded._tape)
+        walked = _walk(recorded._tape, targets, flat, seeds, raw, kind)
     use_up(tape)
     if type(sources) is list:
-        return flat
-    return tuple(flat) if type(sources) is tuple else flat[0]
+        return walked
+    return tuple(walked) if type(sources) is tuple else walked[0]
 
 
 cdef list _flat_sources(list sources):

@@ -18,15 +18,15 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
-from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
 from fastops._core.preparing cimport flushes
-from fastops._core.tapes cimport describe_walk, tensor_at, unkept, walk
+from fastops._core.tapes cimport (
+    describe_ops, describe_walk, expand_calls, object_at, tensor_at, walk,
+)
 from fastops._core.threads cimport this_thread
-from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.options cimport Thread
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.tape cimport WalkShape
@@ -71,8 +71,11 @@ cdef str _RECORDS = _text_of("walk_records")
 cdef str _FUNCTIONS = _text_of("walk_functions")
 cdef str _SIZE = _text_of("walk_size")
 cdef str _RECORDED = _text_of("recorded")
+cdef str _EXPANDED = _text_of("expanded")
 
 cdef CallCounts _counts = CallCounts("GradientTape.gradient")
+# Replayed calls that tapes have recorded, and over which was walked: as one record, or op by op.
+cdef CallCounts _calls = CallCounts("GradientTape: replayed calls")
 
 cdef enum:
     _REQUIRED = PLAIN | ONE_REPLICA | NO_PROMOTION
@@ -125,18 +128,25 @@ def describe():
     Returns
     -------
     dict
-        The numbers ``"replayed"`` and ``"active"``.
+        The numbers ``"replayed"`` and ``"active"``, and of replayed calls that walks have passed as
+        one record or op by op: ``"calls"`` and ``"expanded"``.
     """
     cdef Case case
     active = sum([len(case.known.variants) for case in _cases.values()])
-    return {"replayed": _counts.used, "active": active}
+    return {
+        "replayed": _counts.used,
+        "active": active,
+        "calls": _calls.used,
+        "expanded": _calls.reasons.get(_EXPANDED, 0),
+    }
 
 
 @cython.final
 cdef class Case:
     """What is known about walks of one shape."""
 
-    cdef list attrs         # of each record; keeps the objects alive whose addresses are in the key
+    cdef list attrs         # of each recorded op
+    cdef list kinds         # of recorded calls. Both keep objects alive whose addresses are in the key
     cdef list registered    # for each op: its entry in TensorFlow's registry, and the function
     cdef bint custom        # whether a record has a custom gradient
     cdef bint never         # whether a gradient function is missing, unknown, or a user's
@@ -195,12 +205,17 @@ cdef class Case:
         return len(self.known.variants) != 0
 
 
+cdef list _objects(const vector[PyObject*]& items):
+    cdef size_t i
+    return [<object>items[i] for i in range(items.size())]
+
+
 cdef Case _case_of(const WalkShape& shape):
     global _last
     cdef PyObject* stored
     cdef Case case = _last
     cdef Cache cases = _cases  # another thread may replace it meanwhile
-    cdef size_t i
+    cdef vector[PyObject*] attrs, op_names, kinds
     if case is not None and <size_t>PyBytes_GET_SIZE(case.known.key) == shape.size() and (
         memcmp(PyBytes_AS_STRING(case.known.key), shape.data(), shape.size()) == 0
     ):
@@ -212,8 +227,9 @@ cdef Case _case_of(const WalkShape& shape):
     else:
         case = Case.__new__(Case)
         case.known = Specialization(key, MAX_FUNCTION_CASE_FAILURES)
-        case.attrs = [<object>shape.attrs(i) for i in range(shape.num_records())]
-        case.look_up([<object>shape.op_name(i) for i in range(shape.num_records())])
+        describe_ops(shape, &attrs, &op_names, &kinds)
+        case.attrs, case.kinds = _objects(attrs), _objects(kinds)
+        case.look_up(_objects(op_names))
         case.ops, case.asked = {}, set()
         case = cases.put(key, case)
     _last = case
@@ -223,21 +239,27 @@ cdef Case _case_of(const WalkShape& shape):
 cdef int _read_arguments(const WalkShape& shape, Case case, bint natively,
                          Signature* signature) except -1:
     """Append the tensors of a walk. Objects are made of kept values only if they are needed."""
-    cdef const vector[PyObject*]* tensors = &shape.tensors()
     cdef PyObject* item
     cdef size_t i
-    for i in range(tensors.size()):
-        item = deref(tensors)[i]
-        if IsEagerTensor(item) or not natively or i in case.asked:
-            item = unkept(item)
+    for i in range(shape.num_tensors()):
+        if shape.IsObject(i) or not natively or i in case.asked:
+            item = object_at(shape, i)
             signature.Append(tensor_at(item), item)
         else:
-            signature.Append(tensor_at(item), <PyObject*>None)
+            signature.Append(shape.TensorAt(i), <PyObject*>None)
+    return 0
+
+
+cdef int expand(object tape) except -1:
+    cdef int64_t expanded = expand_calls(tape)
+    if expanded:
+        _calls.reasons[_EXPANDED] = _calls.reasons.get(_EXPANDED, 0) + expanded
     return 0
 
 
 cdef list _walk(str why, object tape, list targets, list sources, list seeds):
     """Walk over the tape, and count why the walk is not replayed."""
+    expand(tape)
     _counts.reasons[why] = _counts.reasons.get(why, 0) + 1
     return walk(tape, targets, sources, seeds)
 
@@ -250,6 +272,7 @@ cdef tuple describe_from(object tape, object target, list sources):
         return None
     if _known_after != flushes:
         forget()
+    expand(tape)
     if (
         not describe_walk(tape, [target], sources, [], MAX_WALK_RECORDS, &shape)
         or shape.num_records() == 0
@@ -259,7 +282,7 @@ cdef tuple describe_from(object tape, object target, list sources):
     case = _case_of(shape)
     if not case.fits():
         return None
-    tensors = [<object>unkept(shape.tensors()[i]) for i in range(shape.tensors().size())]
+    tensors = [<object>object_at(shape, i) for i in range(shape.num_tensors())]
     return case.known.key, case, tensors
 
 
@@ -274,12 +297,15 @@ cdef list gradients_on(object tape, list targets, list sources, list seeds):
     cdef int64_t begin
     cdef int unmet
     if _generated is None:
+        expand(tape)
         return walk(tape, targets, sources, seeds)
     unmet = missing(_REQUIRED)
     if unmet:
         return _walk(reason_of(unmet), tape, targets, sources, seeds)
     if _known_after != flushes:
         forget()
+    if PyList_GET_SIZE(targets) != 1:
+        expand(tape)
     if not describe_walk(tape, targets, sources, seeds, MAX_WALK_RECORDS, &shape):
         return _walk(_RECORDS, tape, targets, sources, seeds)
     # A walk drops the tensors of each record that it has passed. A replay keeps them all.
@@ -297,6 +323,7 @@ cdef list gradients_on(object tape, list targets, list sources, list seeds):
             made = <object>result
             Py_DECREF(made)
             _counts.used += 1
+            _calls.used += shape.num_calls()
             return list(made)
     if decision == RECORD:
         decision = known.next(_cost.of(known.account.shortest_ns))

@@ -487,6 +487,12 @@ REGISTRY = {
             " user, TensorFlow made some, or there are too many",
         ),
         Reason(
+            "expanded",
+            "kind",
+            "a walk that is not replayed passes the ops of the call one by one",
+            "nothing, in the first walks: see GradientTape.gradient for the reason of later ones",
+        ),
+        Reason(
             "walk_functions",
             "kind",
             "a walk over a tape calls a gradient function that is not known",

@@ -1,9 +1,11 @@
 from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
 from fastops._core.schema cimport Schema
+from fastops._cpp.plan cimport Made
 from fastops._cpp.runtime cimport Runtime
-from fastops._cpp.tape cimport GradientOfRecord, RecordedOp, WalkShape
+from fastops._cpp.tape cimport GradientOfRecord, RecordedOp, ReplaySteps, WalkShape
 from fastops._tf.tensor cimport Tensor
 
 # Records a call of an op on the tapes and accumulators of this thread. All tensors are EagerTensors
@@ -24,12 +26,29 @@ cdef int record_custom(const RecordedOp* op, str name, object maker, bint descri
 # from now on.
 cdef int compute_gradients_by(GradientOfRecord function) except -1
 # Walks over a tape, which is TensorFlow's object, and returns the gradients of the sources; None if
-# TensorFlow has to walk. All items are EagerTensors on this machine.
+# TensorFlow has to walk. All items are EagerTensors on this machine. The tape has no records of calls.
 cdef list walk(object tape, list targets, list sources, list seeds)
 # Describes such a walk over at most `most` records. Returns False if it has no description.
 cdef bint describe_walk(object tape, list targets, list sources, list seeds, size_t most,
                         WalkShape* shape) except -1
 
+# Replaces the records of replayed calls on a tape by those of their ops, which TensorFlow's walk and
+# rules need. Returns how many there were.
+cdef int64_t expand_calls(object tape) except -1
+
+# Records a replayed call as one record on the only tape of this thread. `values` has the given
+# values, and those that Python sees; `made` all others that the replay has made. Returns False if
+# the ops have to be recorded one by one. The caller checks `may_keep`.
+cdef bint record_call(ReplaySteps* steps, object owner, PyObject** values, Made* made) except -1
+# Appends the attributes (the maker, if it has a custom gradient) and the names of the ops that a walk
+# passes, and what stands for its calls. Borrowed.
+cdef int describe_ops(const WalkShape& shape, vector[PyObject*]* attrs, vector[PyObject*]* op_names,
+                      vector[PyObject*]* kinds) except -1
+# The EagerTensor of a tensor of a walk. Borrowed.
+cdef PyObject* object_at(const WalkShape& shape, size_t i) except NULL
+
+# What stands for an op in records.
+cdef const RecordedOp* recorded_op(Schema op) except NULL
 # Whether records may keep values that Python has not seen, instead of EagerTensors.
 cdef bint may_keep() noexcept
 # Makes a kept value of a tensor, which is moved, as a new reference; null if it must be wrapped.

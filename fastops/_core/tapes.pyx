@@ -11,6 +11,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
@@ -18,8 +19,10 @@ from fastops._cpp cimport tape as _tape
 from fastops._cpp.python cimport Py_None
 from fastops._cpp.tape cimport (
     CanKeep,
+    ExpandCalls,
     LoneTapeRecords,
     NewKeptValue,
+    RecordCall,
     RecordCustomOnTapes,
     RecordOnTapes,
     RecordedOp,
@@ -28,6 +31,7 @@ from fastops._cpp.tape cimport (
     TapeTensorOf,
     Unkept,
     WalkTape,
+    num_expanded_calls,
 )
 from fastops._cpp.text cimport Message
 from fastops._tf.eager cimport TFE_Py_RecordGradient
@@ -59,10 +63,8 @@ cdef int record_op(Schema op, tuple attrs, PyObject** inputs, int num_inputs, Py
                    int num_outputs) except -1:
     cdef PyObject* done
     cdef int i
-    if op.recorded == NULL:
-        op.recorded = RecordedOpNamed(op.op_name_bytes)
     if _records and RecordOnTapes(
-        deref(op.recorded), <PyObject*>op.op_name, <PyObject*>attrs, inputs, num_inputs, outputs,
+        deref(recorded_op(op)), <PyObject*>op.op_name, <PyObject*>attrs, inputs, num_inputs, outputs,
         num_outputs,
     ):
         return 0
@@ -75,6 +77,12 @@ cdef int record_op(Schema op, tuple attrs, PyObject** inputs, int num_inputs, Py
         return -1
     Py_DECREF(<object>done)
     return 0
+
+
+cdef const RecordedOp* recorded_op(Schema op) except NULL:
+    if op.recorded == NULL:
+        op.recorded = RecordedOpNamed(op.op_name_bytes)
+    return op.recorded
 
 
 cdef const RecordedOp* new_recorded_function(str name) except NULL:
@@ -121,6 +129,7 @@ cdef int _raise(const Status& status) except -1:
 cdef vector[PyObject*] _items(list values) noexcept:
     cdef vector[PyObject*] items
     cdef Py_ssize_t i
+    items.reserve(PyList_GET_SIZE(values))
     for i in range(PyList_GET_SIZE(values)):
         items.push_back(PyList_GET_ITEM(values, i))
     return items
@@ -150,6 +159,26 @@ cdef bint describe_walk(object tape, list targets, list sources, list seeds, siz
         shape.Read(<PyObject*>tape, _items(targets), _items(sources), most)
         and shape.AddMore(_items(seeds))
     )
+
+
+cdef int describe_ops(const WalkShape& shape, vector[PyObject*]* attrs, vector[PyObject*]* op_names,
+                      vector[PyObject*]* kinds) except -1:
+    shape.Describe(attrs, op_names, kinds)
+    return 0
+
+
+cdef PyObject* object_at(const WalkShape& shape, size_t i) except NULL:
+    return shape.ObjectAt(i)
+
+
+cdef int64_t expand_calls(object tape) except -1:
+    cdef int64_t before = num_expanded_calls
+    ExpandCalls(<PyObject*>tape)
+    return num_expanded_calls - before
+
+
+cdef bint record_call(ReplaySteps* steps, object owner, PyObject** values, Made* made) except -1:
+    return RecordCall(steps, <PyObject*>owner, values, made)
 
 
 cdef bint may_keep() noexcept:

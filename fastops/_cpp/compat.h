@@ -207,6 +207,8 @@ FASTOPS_EXPOSE(tensorflow::EagerContext, ContextExecutor, default_executor_);
 using TapeOfOps = tensorflow::eager::GradientTape<PyObject, PyBackwardFunction, PyTapeTensor>;
 FASTOPS_EXPOSE(TapeOfOps, TapeTensors, tensor_tape_);
 FASTOPS_EXPOSE(TapeOfOps, TapeOps, op_tape_);
+FASTOPS_EXPOSE(TapeOfOps, TapeUsage, tensor_usage_);
+FASTOPS_EXPOSE(TapeOfOps, TapeNextOp, next_op_id_);
 
 inline TapeOfOps& TapeOf(PyObject* tape) { return *reinterpret_cast<TFE_Py_Tape*>(tape)->tape; }
 

@@ -14,6 +14,7 @@
 #include "opdef.h"
 #include "placed.h"
 #include "plan.h"
+#include "recorded_call.h"
 #include "rows.h"
 #include "runtime.h"
 #include "sequences.h"
@@ -23,5 +24,6 @@
 #include "tape.h"
 #include "tensors.h"
 #include "text.h"
+#include "walk.h"
 
 #endif  // FASTOPS_CPP_DEFINITIONS_H_

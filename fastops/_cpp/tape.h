@@ -103,15 +103,20 @@ inline bool NeedsHandleData(tensorflow::DataType dtype) {
 // Whether a tensor may be kept. A tape holds the EagerTensors of handles, to make zeros like them.
 inline bool CanKeep(const tensorflow::Tensor& tensor) { return !NeedsHandleData(tensor.dtype()); }
 
+// A number that no tensor has. The GIL is held.
+inline int64_t NewKeptId() {
+  static int64_t last_id = -1;  // which stands for no tensor
+  return --last_id;
+}
+
 // Returns a new reference, or null with a Python exception. The GIL is held.
 inline PyObject* NewKeptValue(tensorflow::Tensor&& tensor, const Runtime* runtime) {
   static PyTypeObject* type = nullptr;
-  static int64_t last_id = -1;  // which no tensor has
   if (type == nullptr && (type = MakeKeptValueType()) == nullptr) return nullptr;
   auto* value = PyObject_New(KeptValue, type);
   if (value == nullptr) return nullptr;
   kept_values_runtime = runtime;
-  value->id = --last_id;
+  value->id = NewKeptId();
   new (&value->tensor) tensorflow::Tensor(std::move(tensor));
   value->wrapped = nullptr;
   return reinterpret_cast<PyObject*>(value);
@@ -252,6 +257,38 @@ struct Backward {
   }
 };
 
+using OpsOfTape = tensorflow::eager::OpTape<PyBackwardFunction, PyTapeTensor>;
+using UsageOfTape = std::unordered_map<int64_t, int64_t>;
+
+// Adds a record with a number to a tape, as `RecordOperation` of TensorFlow's class does with the
+// next number. That function copies its arguments, which takes as long again.
+inline void Insert(TapeOfOps* tape, int64_t number, const std::string& op_type,
+                   std::vector<PyTapeTensor>&& outputs, std::vector<int64_t>&& inputs,
+                   PyBackwardFunction* backward, void (*deleter)(PyBackwardFunction*)) {
+  auto& usage = const_cast<UsageOfTape&>(Access(*tape, TapeUsage()));
+  auto& producers = const_cast<tensorflow::eager::TensorTape&>(Access(*tape, TapeTensors()));
+  auto& records = const_cast<OpsOfTape&>(Access(*tape, TapeOps()));
+  for (const int64_t id : inputs) ++usage[id];
+  for (const PyTapeTensor& output : outputs) {
+    producers[output.GetID()] = number;
+    usage[output.GetID()] = 1;
+  }
+  records.try_emplace(number, OpsOfTape::mapped_type{op_type, std::move(outputs),
+                                                     std::move(inputs), backward, deleter});
+}
+
+// Adds the record of an op.
+inline void InsertRecord(TapeOfOps* tape, int64_t number, const std::string& op_type,
+                         std::vector<PyTapeTensor>&& outputs, std::vector<int64_t>&& inputs,
+                         TapeRecord* record) {
+  ++record->references;
+  Insert(tape, number, op_type, std::move(outputs), std::move(inputs),
+         new PyBackwardFunction(Backward{record}), [](PyBackwardFunction* backward) {
+           DropRecord(backward->target<Backward>()->record);
+           delete backward;
+         });
+}
+
 // Whether nothing but tapes records in this thread. TensorFlow has to tell accumulators of ops.
 inline bool OnlyTapesRecord() {
   const AccumulatorSet* accumulators = GetAccumulatorSet();
@@ -280,34 +317,28 @@ inline bool RecordAs(const RecordedOp& op, PyObject* const* inputs, int num_inpu
     dtypes[i] = TapeDtype(inputs[i]);
   }
   TapeRecord* record = nullptr;
-  std::vector<PyTapeTensor> made;
   for (TFE_Py_Tape* object : *GetTapeSet()) {
     TapeOfOps* tape = object->tape;
     if (!tape->ShouldRecord(ids, dtypes)) continue;
     if (record == nullptr) {
-      made.reserve(num_outputs);
       for (int i = 0; i < num_outputs; ++i) {
-        const tensorflow::Tensor* tensor = TapeTensorOf(outputs[i]);
-        if (tensor == nullptr) return false;
-        const int64_t id = TapeId(outputs[i]);
-        if (NeedsHandleData(tensor->dtype())) {
-          made.emplace_back(id, tensor->dtype(), outputs[i]);
-        } else {
-          made.emplace_back(id, tensor->dtype(), tensor->shape());
-        }
+        if (TapeTensorOf(outputs[i]) == nullptr) return false;
       }
       record = make();
     }
-    tape->RecordOperation(
-        op.name(), made, ids, dtypes,
-        [record] {
-          ++record->references;
-          return new PyBackwardFunction(Backward{record});
-        },
-        [](PyBackwardFunction* backward) {
-          DropRecord(backward->target<Backward>()->record);
-          delete backward;
-        });
+    std::vector<PyTapeTensor> made;
+    made.reserve(num_outputs);
+    for (int i = 0; i < num_outputs; ++i) {
+      const tensorflow::Tensor* tensor = TapeTensorOf(outputs[i]);
+      const int64_t id = TapeId(outputs[i]);
+      if (NeedsHandleData(tensor->dtype())) {
+        made.emplace_back(id, tensor->dtype(), outputs[i]);
+      } else {
+        made.emplace_back(id, tensor->dtype(), tensor->shape());
+      }
+    }
+    auto& next = const_cast<int64_t&>(Access(*tape, TapeNextOp()));
+    InsertRecord(tape, next++, op.name(), std::move(made), {ids.begin(), ids.end()}, record);
   }
   return true;
 }
@@ -441,177 +472,6 @@ inline absl::Status WalkTape(PyObject* object, const std::vector<PyObject*>& tar
   *result = std::move(found);
   return status;
 }
-
-// What a walk over a tape depends on, except for the values of tensors: the records that lead from
-// the targets to the sources, how they are connected, and the dtypes and shapes of the tensors that
-// they keep. Walks with equal keys call the same functions in the same order.
-class WalkShape {
- public:
-  // Returns false for a walk that this class cannot describe: the tape has more than `most`
-  // records, TensorFlow has made some of them, some are not `described`, or a tensor is not on this
-  // machine.
-  bool Read(PyObject* object, const std::vector<PyObject*>& targets,
-            const std::vector<PyObject*>& sources, size_t most) {
-    const TapeOfOps& tape = TapeOf(object);
-    const auto& producers = Access(tape, TapeTensors());
-    const auto& records = Access(tape, TapeOps());
-    if (records.size() > most) return false;
-    absl::flat_hash_set<int64_t> visited;
-    absl::flat_hash_set<int64_t> waiting;  // records with outputs that other records use
-    std::vector<int64_t> order;            // the numbers of the records, as they are visited
-    std::vector<int64_t> pending;
-    for (PyObject* target : targets) {
-      const int64_t id = PyEagerTensor_ID(target);
-      Add(Number(id));
-      pending.push_back(id);
-    }
-    while (!pending.empty()) {
-      const auto producer = producers.find(pending.back());
-      pending.pop_back();
-      if (producer == producers.end() || producer->second == -1) continue;
-      const auto found = records.find(producer->second);
-      if (found == records.end() || !visited.insert(found->first).second) continue;
-      const auto& entry = found->second;
-      const auto* backward = entry.backward_function->template target<Backward>();
-      if (backward == nullptr) return false;
-      const TapeRecord& record = *backward->record;
-      if (!record.described) return false;
-      Add(reinterpret_cast<int64_t>(record.op));
-      Add(reinterpret_cast<int64_t>(record.attrs));
-      Add(entry.input_tensor_id.size());
-      Add(entry.output_tensor_info.size());
-      for (const int64_t id : entry.input_tensor_id) {
-        const size_t before = numbers_.size();
-        Add(Number(id));
-        if (numbers_.size() == before && used_.contains(id)) continue;
-        const auto from = producers.find(id);
-        const bool watched = from != producers.end();
-        Add(watched);
-        if (!used_.insert(id).second || !watched) continue;
-        pending.push_back(id);
-        waiting.insert(from->second);
-      }
-      for (const PyTapeTensor& output : entry.output_tensor_info) {
-        Add(Number(output.GetID()));
-        Add(output.GetDType());
-        if (output.shape() == nullptr) return false;
-        Add(output.shape()->dims());
-        for (const int64_t size : output.shape()->dim_sizes()) Add(size);
-      }
-      if (!AddTensors(record)) return false;
-      read_.push_back(&entry);
-      order.push_back(found->first);
-    }
-    AddFirst(order, waiting);
-    for (PyObject* source : sources) Add(Number(PyEagerTensor_ID(source)));
-    return true;
-  }
-
-  const char* data() const { return key_.data(); }
-  size_t size() const { return key_.size(); }
-
-  // Adds tensors on which the walk depends besides those of the records, as the gradients of the
-  // targets are. Returns false if one is not on this machine.
-  bool AddMore(const std::vector<PyObject*>& tensors) {
-    for (PyObject* tensor : tensors) {
-      const tensorflow::Tensor* local = TapeTensorOf(tensor);
-      if (local == nullptr) return false;
-      AddKind(tensor, *local);
-      tensors_.push_back(tensor);
-    }
-    return true;
-  }
-
-  // The tensors that the records keep, each of them once, and the added ones: EagerTensors and kept
-  // values. Borrowed.
-  const std::vector<PyObject*>& tensors() const { return tensors_; }
-  size_t num_bytes() const { return num_bytes_; }
-  // The attributes of each record (the maker, if it has a custom gradient), and the name of its op.
-  // Borrowed.
-  size_t num_records() const { return read_.size(); }
-  PyObject* attrs(size_t i) const { return RecordAt(i).attrs; }
-  PyObject* op_name(size_t i) const { return RecordAt(i).op_name; }
-
- private:
-  using Entry = tensorflow::eager::OpTapeEntry<PyBackwardFunction, PyTapeTensor>;
-
-  const TapeRecord& RecordAt(size_t i) const {
-    return *read_[i]->backward_function->template target<Backward>()->record;
-  }
-
-  // Most numbers are small: they take one byte.
-  void Add(int64_t number) {
-    if (number >= 0 && number < 0xff) {
-      key_.push_back(static_cast<char>(number));
-      return;
-    }
-    key_.push_back(static_cast<char>(0xff));
-    key_.append(reinterpret_cast<const char*>(&number), sizeof(number));
-  }
-
-  // Adds the records that wait for no gradients, in the order in which a walk takes them. That is
-  // the order in a hash table of TensorFlow's with the numbers of all records. A table of the same
-  // type, to which the same numbers are added in the same order, has the same order.
-  void AddFirst(const std::vector<int64_t>& order, const absl::flat_hash_set<int64_t>& waiting) {
-    const auto first = [&waiting](int64_t number) { return !waiting.contains(number); };
-    if (std::count_if(order.begin(), order.end(), first) < 2) return;
-    std::unordered_map<int64_t, size_t> table;
-    for (size_t i = 0; i < order.size(); ++i) table.emplace(order[i], i);
-    for (const auto& [number, i] : table) {
-      if (first(number)) Add(i);
-    }
-  }
-
-  // Numbers the tensors in the order in which they are met.
-  int64_t Number(int64_t id) {
-    return numbers_.try_emplace(id, static_cast<int64_t>(numbers_.size())).first->second;
-  }
-
-  // Adds the device, dtype and shape of a tensor, and those of the resource that a handle refers
-  // to.
-  void AddKind(PyObject* object, const tensorflow::Tensor& tensor) {
-    Add(reinterpret_cast<int64_t>(TapeDevice(object)));
-    Add(tensor.dtype());
-    Add(tensor.dims());
-    for (int i = 0; i < tensor.dims(); ++i) Add(tensor.dim_size(i));
-    if (tensor.dtype() != tensorflow::DT_RESOURCE || tensor.NumElements() != 1) return;
-    const auto& resources = tensor.flat<tensorflow::ResourceHandle>()(0).dtypes_and_shapes();
-    Add(resources.size());
-    for (const auto& [dtype, shape] : resources) {
-      Add(dtype);
-      Add(shape.dims());
-      for (int i = 0; i < shape.dims(); ++i) Add(shape.dim_size(i));
-    }
-  }
-
-  bool AddTensors(const TapeRecord& record) {
-    for (int i = 0; i < record.num_inputs + record.num_outputs; ++i) {
-      PyObject* tensor = record.tensors[i];
-      if (tensor == Py_None) {
-        Add(-1);
-        continue;
-      }
-      const auto [at, is_new] =
-          positions_.try_emplace(tensor, static_cast<int64_t>(tensors_.size()));
-      Add(at->second);
-      if (!is_new) continue;
-      const tensorflow::Tensor* local = TapeTensorOf(tensor);
-      if (local == nullptr) return false;
-      tensors_.push_back(tensor);
-      num_bytes_ += local->TotalBytes();
-      AddKind(tensor, *local);
-    }
-    return true;
-  }
-
-  std::string key_;
-  absl::flat_hash_map<int64_t, int64_t> numbers_;      // of tensors, by TensorFlow's numbers
-  absl::flat_hash_set<int64_t> used_;                  // inputs of records
-  absl::flat_hash_map<PyObject*, int64_t> positions_;  // in `tensors_`
-  std::vector<PyObject*> tensors_;
-  size_t num_bytes_ = 0;
-  std::vector<const Entry*> read_;
-};
 
 // The object with TensorFlow's functions for gradients. A program may register another.
 inline const void* SpaceOfTensorFlow() { return py_vspace; }

@@ -4,6 +4,7 @@ from libcpp cimport bool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from fastops._cpp.plan cimport Made
 from fastops._cpp.runtime cimport Runtime
 from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
@@ -54,6 +55,25 @@ cdef extern from "declarations.h" namespace "fastops":
                     vector[PyObject*]* result)
     const void* SpaceOfTensorFlow()
 
+    # What tapes record of a replay. Names, attributes, constants and the kind are borrowed.
+    cdef cppclass ReplaySteps:
+        vector[PyObject*] constants
+        vector[int] shown
+        int first_made
+        int first_constant
+        const Runtime* runtime
+        PyObject* kind
+        void AddOp(const RecordedOp*, PyObject* name, PyObject* attrs, const vector[int]& inputs,
+                   const vector[int]& outputs) except +
+        void AddCustom(const RecordedOp*, PyObject* name, PyObject* maker, const vector[int]& kept,
+                       const vector[int]& inputs, const vector[int]& outputs) except +
+
+    bool RecordCall(ReplaySteps*, PyObject* owner, PyObject** values, Made*) except +
+    bool ExpandCalls(PyObject* tape) except *
+    int64_t num_expanded_calls "fastops::CallRecord::num_expanded"
+
+    # The tensors are EagerTensors and others, of which `ObjectAt` makes EagerTensors. Borrowed. Only
+    # `fastops._core.tapes` calls `ObjectAt` and `Describe`: each module has its own kept values.
     cdef cppclass WalkShape:
         WalkShape()
         bool Read(PyObject* tape, const vector[PyObject*]& targets,
@@ -61,8 +81,12 @@ cdef extern from "declarations.h" namespace "fastops":
         bool AddMore(const vector[PyObject*]& tensors)
         const char* data()
         size_t size()
-        const vector[PyObject*]& tensors()
+        size_t num_tensors()
+        bool IsObject(size_t)
+        const Tensor* TensorAt(size_t)
+        PyObject* ObjectAt(size_t) except NULL
         size_t num_bytes()
         size_t num_records()
-        PyObject* attrs(size_t)
-        PyObject* op_name(size_t)
+        size_t num_calls()
+        void Describe(vector[PyObject*]* attrs, vector[PyObject*]* op_names,
+                      vector[PyObject*]* kinds) except +

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import groupby, pairwise
 from operator import attrgetter
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import NamedTuple
 
 from fastops._core.reasons import text_of
@@ -337,12 +337,19 @@ def targets(package=None):
         upstream.look_again()
     for target in candidates(package):
         try:
-            if target.layer not in _REPEATED and _objection(target) is not None:
+            if _mirrors_code(target) and _objection(target) is not None:
                 continue
         except Exception as problem:
             upstream.leave_out(target.layer, target.name, upstream.said(problem))
             continue
         yield target
+
+
+def _mirrors_code(target):
+    """Tell whether a stand-in reimplements Python code. One of a C function calls that function."""
+    if target.layer in _REPEATED:
+        return False
+    return type(original_of(target.holder, target.attribute)) is not BuiltinFunctionType
 
 
 def _objection(target):
@@ -369,7 +376,7 @@ def originals():
     for target in candidates():
         if (key := recorded(target)) is not None:
             yield target.layer, target.name, key
-        elif target.layer not in _REPEATED:
+        elif _mirrors_code(target):
             original = vars(target.holder)[target.attribute]
             yield target.layer, target.name, restated.name_of(original)
     rules = upstream.load("gradients.targets")

@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 from fastops._cpp.options cimport Thread
 from fastops._cpp.plan cimport NativePlan
 from fastops._cpp.signature cimport Signature
-from fastops._cpp.tape cimport RecordedOp
+from fastops._cpp.tape cimport RecordedOp, ReplaySteps
 from fastops._tf.tensor cimport Tensor
 
 
@@ -33,11 +33,20 @@ cdef class Custom:
     cdef int record(self, PyObject** values) except -1
 
 
+# What a tape records of a run, and what keeps it alive.
+cdef class TapeSteps:
+    cdef ReplaySteps steps
+    cdef object kind
+    cdef tuple ops
+    cdef list attrs, customs, constants
+
+
 cdef class Native:
     cdef NativePlan plan
     cdef tuple ops             # the op of each step
     cdef list attrs            # of each step, as tapes record them; None without a tape
     cdef list customs          # of each step: what tapes record after it, of type `Custom`
+    cdef TapeSteps taped       # None if tapes record each op by itself
     cdef tuple constants       # inputs of steps, after the numbered values
     cdef int num_values
     cdef tuple accessed        # variables that steps access and that are not arguments
@@ -60,6 +69,7 @@ cdef class Native:
     cdef Outcome run(self, const Signature& signature, PyObject** values, Thread* thread) except *
     # The same kernels with other variables.
     cdef Native rebound(self, tuple variables, tuple handles)
+    cdef int take(self, Tensor& tensor, size_t i, bint keeps, PyObject** values) except -1
     cdef object wrapped(self, Tensor& tensor, size_t i)
     cdef int record(self, PyObject** values) except -1
 

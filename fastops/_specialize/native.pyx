@@ -14,7 +14,9 @@ from libcpp.vector cimport vector
 from fastops._core.entries cimport Entry, Placing
 from fastops._core.observer cimport is_measured
 from fastops._core.schema cimport FASTOPS_MAX_PARAMS
-from fastops._core.tapes cimport keep, may_keep, record_custom, record_op
+from fastops._core.tapes cimport (
+    keep, may_keep, record_call, record_custom, record_op, recorded_op,
+)
 from fastops._core.telling cimport raise_failure
 from fastops._core.tensors cimport host_tensor, local_tensor
 from fastops._cpp.handle cimport Wrap
@@ -32,6 +34,8 @@ from fastops._tf.tensor cimport Tensor
 cdef extern from "definitions.h":
     pass
 
+
+import weakref
 
 cdef Runtime* _where = runtime()  # the address never changes; `gate` keeps the contents current
 
@@ -75,6 +79,85 @@ cdef class Custom:
             tensors.data() + self.num_kept + self.num_inputs, self.num_outputs,
         )
         return 0
+
+
+@cython.final
+cdef class _Kind:
+    """Stands for all recordings of which tapes record the same. Keeps the attributes alive."""
+
+    cdef list attrs
+    cdef object __weakref__
+
+    def __init__(self, list attrs):
+        self.attrs = attrs
+
+
+cdef object _kinds = weakref.WeakValueDictionary()  # by what tapes record; attributes by address
+
+
+@cython.final
+cdef class TapeSteps:
+    """What tapes record of the runs of a `Native`."""
+
+    def __init__(self, Native native, recording):
+        cdef NativeStep* step
+        cdef Op op
+        cdef Custom custom
+        cdef vector[int] slots, kept, inputs, outputs
+        cdef vector[int].iterator first
+        cdef size_t i
+        cdef int number
+        self.ops, self.attrs, self.customs = native.ops, native.attrs, native.customs
+        self.constants = list(native.constants)
+        described, attrs = [], []
+        for i in range(native.plan.steps.size()):
+            step = &native.plan.steps[i]
+            step_attrs = self.attrs[i]
+            if step_attrs is not None:
+                op = self.ops[i]
+                self.steps.AddOp(
+                    recorded_op(op), <PyObject*>op.op_name, <PyObject*>step_attrs, step.inputs,
+                    step.outputs,
+                )
+                described.append((
+                    op.op_name, id(step_attrs), tuple(step.inputs), tuple(step.outputs)
+                ))
+                attrs.append(step_attrs)
+            if self.customs is None:
+                continue
+            for custom in <tuple>self.customs[i]:
+                if custom.stopped:
+                    continue
+                slots.clear()
+                for number in custom.tensors:
+                    if number < 0:
+                        self.constants.append(custom.constants[-1 - number])
+                        number = native.num_values + <int>len(self.constants) - 1
+                    slots.push_back(number)
+                first = slots.begin() + custom.num_kept
+                kept.assign(slots.begin(), first)
+                inputs.assign(first, first + custom.num_inputs)
+                outputs.assign(first + custom.num_inputs, slots.end())
+                self.steps.AddCustom(
+                    custom.op, <PyObject*>custom.name, <PyObject*>custom.closure, kept, inputs,
+                    outputs,
+                )
+                described.append((
+                    custom.name, id(custom.closure), tuple(kept), tuple(inputs), tuple(outputs)
+                ))
+                attrs.append(custom.closure)
+        shown = [native.made[i] for i in range(native.made.size()) if native.shown[i]]
+        self.steps.shown = shown
+        self.steps.first_made = recording.num_arguments + <int>len(recording.variables)
+        self.steps.first_constant = native.num_values
+        for constant in self.constants:
+            self.steps.constants.push_back(<PyObject*>constant)
+        self.steps.runtime = _where
+        content = tuple(described), tuple(shown), self.steps.first_made, native.num_values
+        self.kind = _kinds.get(content)
+        if self.kind is None:
+            self.kind = _kinds.setdefault(content, _Kind(attrs))
+        self.steps.kind = <PyObject*>self.kind
 
 
 cdef list customs_of(steps):
@@ -178,6 +261,8 @@ cdef class Native:
         self.shown = [number in shown for number in asked]
         if self.waits:
             self.makers = [makers[number] for number in asked]
+        elif recorded:
+            self.taped = TapeSteps(self, recording)
         self.plan.transient = [
             *(i for i in range(recording.num_arguments) if i in used),
             *range(first, recording.num_values),
@@ -203,7 +288,6 @@ cdef class Native:
         cdef const NativeStep* failed = NULL
         cdef Status status
         cdef PyObject* variable
-        cdef PyObject* value
         cdef bint keeps
         cdef int64_t begin
         cdef size_t i
@@ -232,14 +316,16 @@ cdef class Native:
         for i in range(<size_t>PyTuple_GET_SIZE(self.ops)):
             (<Op>PyTuple_GET_ITEM(self.ops, i)).calls_direct += 1
         self.runs += 1
-        keeps = self.attrs is not None and not self.waits and may_keep()
+        keeps = self.taped is not None and may_keep()
         for i in range(made.size()):
-            value = keep(made[i], _where) if keeps and not self.shown[i] else NULL
-            if value == NULL:
-                tensor = self.wrapped(made[i], i)
-                Py_INCREF(tensor)
-                value = <PyObject*>tensor
-            values[self.made[i]] = value
+            if self.shown[i] or not keeps:
+                self.take(made[i], i, False, values)
+        if keeps:
+            if record_call(&self.taped.steps, self.taped, values, &made):
+                return DONE
+            for i in range(made.size()):
+                if not self.shown[i]:
+                    self.take(made[i], i, True, values)
         if self.attrs is not None:
             try:
                 self.record(values)
@@ -264,7 +350,7 @@ cdef class Native:
                 other.plan.Hold(slot, _at(local_tensor(<PyObject*>handle))[0])
             slot += 1
         other.ops, other.attrs, other.constants = self.ops, self.attrs, self.constants
-        other.customs = self.customs
+        other.customs, other.taped = self.customs, self.taped
         other.num_values, other.given, other.made = self.num_values, self.given, self.made
         other.shown = self.shown
         other.accessed_at = self.accessed_at
@@ -273,6 +359,16 @@ cdef class Native:
         other.waits, other.makers = self.waits, self.makers
         other.last_ns = self.last_ns
         return other
+
+    cdef int take(self, Tensor& tensor, size_t i, bint keeps, PyObject** values) except -1:
+        """Move a value into an EagerTensor, or into one that only records keep."""
+        cdef PyObject* value = keep(tensor, _where) if keeps else NULL
+        if value == NULL:
+            wrapped = self.wrapped(tensor, i)
+            Py_INCREF(wrapped)
+            value = <PyObject*>wrapped
+        values[self.made[i]] = value
+        return 0
 
     cdef object wrapped(self, Tensor& tensor, size_t i):
         """Wrap an output of a step in an EagerTensor, as a call of its op would do."""

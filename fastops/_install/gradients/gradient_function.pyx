@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Stand-in for the function that a tape calls for the gradient of each recorded op.
+"""Stand-ins for the functions with which TensorFlow walks over tapes.
 
 For every recorded op, TensorFlow calls one Python function, which looks up the gradient function
 that is registered for the op. The stand-in runs a rule instead, if there is one. For the records
@@ -12,17 +12,44 @@ from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
 from fastops._autodiff.rules cimport gradients_by_rule, gradients_of_record
+from fastops._autodiff.walks cimport expand
 from fastops._core.declined cimport DECLINED
 from fastops._core.tapes cimport compute_gradients_by
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.tape cimport TapeRecord
 from fastops._install.replacement cimport Replacement, call_original, live, replacing
 
+from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.pywrap_tfe import TFE_Py_RegisterGradientFunction as _register
 from tensorflow.python.util import nest as _nest
 
 
+def _type_of_tapes():
+    """Return the type of the runtime's tapes, which has no public name."""
+    tape = _pywrap_tfe.TFE_Py_TapeSetNew(False, False)
+    _pywrap_tfe.TFE_Py_TapeSetRemove(tape)
+    return type(tape)
+
+
+cdef object _RuntimeTape = _type_of_tapes()
 cdef object _registered = None  # TensorFlow's function, or the stand-in
+
+
+def walk_of_runtime(original):
+    """Return the stand-in for ``pywrap_tfe.TFE_Py_TapeGradient``.
+
+    TensorFlow calls that function in all cases that the stand-ins for the methods of tapes leave to
+    it.
+    """
+    return replacing(original, _walk_of_runtime)
+
+
+cdef PyObject* _walk_of_runtime(PyObject* callable, PyObject* const* args, size_t nargsf,
+                                PyObject* keywords) except NULL:
+    # args: the runtime's tape, targets, sources, and so on
+    if PyVectorcall_NARGS(nargsf) != 0 and type(<object>args[0]) is _RuntimeTape:
+        expand(<object>args[0])
+    return call_original(<Replacement>callable, args, nargsf, keywords)
 
 
 def gradient_function(original):

@@ -1,7 +1,8 @@
-"""The patch point for gradients: the function that a tape calls for each recorded op."""
+"""The patch points for gradients: the functions that walk over a tape."""
 
 from functools import cache
 
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop
 
 from fastops._autodiff import rules, walks
@@ -32,7 +33,7 @@ def _is_later(registered):
 
 
 def targets():
-    """Enable the rules that may run and the replays of walks, and yield the target."""
+    """Enable the rules that may run and the replays of walks, and yield the targets."""
     rules.choose(_objection, _is_later, lookups.of_function)
     walks.configure(generated, lookups.of_codes)
     yield Target(
@@ -42,6 +43,13 @@ def targets():
         "_gradient_function",
         _gradient_function,
         announce=gradient_function.register,
+    )
+    yield Target(
+        "gradients",
+        "TFE_Py_TapeGradient",
+        pywrap_tfe,
+        "TFE_Py_TapeGradient",
+        gradient_function.walk_of_runtime,
     )
 
 

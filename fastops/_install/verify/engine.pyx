@@ -16,6 +16,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM
 
+from fastops._autodiff.walks cimport expand
 from fastops._core.observer cimport is_recorded
 from fastops._core.threads cimport this_thread
 from fastops._cpp.python cimport (
@@ -498,6 +499,7 @@ cdef object _gradients_of(tape, list targets, list inputs):
     if not targets:
         return [], None
     try:
+        expand(tape)
         return _tape_gradient(tape, targets, inputs, _seeds(targets), inputs, "none"), None
     except Exception as error:
         return None, error

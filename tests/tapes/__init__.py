@@ -1,0 +1,1 @@
+"""Programs with tapes that are drawn at random, and compared with TensorFlow bit by bit."""

@@ -1,0 +1,32 @@
+"""Run a program as TensorFlow runs it and under `fastops.install`, and compare the bytes."""
+
+import fastops
+from support import difference
+from tapes.programs import World
+
+CALLS = 5
+"""How often fastops runs a program. The first calls record, later ones replay."""
+
+
+class Comparison:
+    """Compares programs. All use the same variables and layers."""
+
+    def __init__(self):
+        self.world = World()
+        self.programs = 0
+
+    def check(self, program):
+        """Raise `AssertionError` if fastops computes anything else, or raises another error."""
+        self.programs += 1
+        want = self._outcome(program)
+        with fastops.accelerated():
+            for call in range(CALLS):
+                got = self._outcome(program)
+                found = difference(want, got)
+                assert found is None, f"call {call}: {found}"
+
+    def _outcome(self, program):
+        try:
+            return self.world.run(program)
+        except Exception as error:
+            return [type(error).__name__, str(error)]
