@@ -197,7 +197,10 @@ def _emulated(results):
     yield _row("tests", "passed", "failed", "skipped", "minutes") + _row("---", *["---:"] * 4)
     shares = results["tests"]
     names = ("passed", "failed", "skipped")
-    for share, found in shares.items():
+    for share in results["shares"]:
+        if (found := shares.get(share)) is None:
+            yield _row(f"`{share}`", "not run", "", "", "")
+            continue
         text = f"`{share}`" if found["complete"] else f"`{share}`, stopped"
         yield _row(text, *(f"{found[name]:,}" for name in names), f"{found['seconds'] / 60:.0f}")
     sums = [sum(found[name] for found in shares.values()) for name in (*names, "seconds")]

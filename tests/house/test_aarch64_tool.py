@@ -36,6 +36,7 @@ def test_last(): pass
 
 RESULT = {
     "state": "0123456789",
+    "shares": ["core", "graphs", "plans"],
     "versions": {
         "python": "3.11.2",
         "tensorflow": "2.20.0",
@@ -247,6 +248,7 @@ def test_the_page_says_what_was_run_and_where():
     assert "never run on such a processor" in text
     assert "| `core` | 1,033 | 0 | 1 | 2 |\n" in text
     assert "| `plans`, stopped | 5 | 1 | 0 | 10 |\n" in text
+    assert "| `graphs` | not run |  |  |  |\n" in text
     assert "| all | 1,038 | 1 | 1 | 12 |\n" in text
     assert "| `test_a` | a \\| b |\n" in text
     assert "in 1 of 40 shares" in text

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from rich.console import Console
@@ -35,7 +35,7 @@ def run(machine, options, record, say):
     """Run the steps; return whether nothing has failed."""
     machine.prepare()
     machine.build()
-    record.keep(versions=machine.describe())
+    record.keep(versions=machine.describe(), shares=steps.shares())
     good = True
     if "tests" in options.steps:
         results = dict(record.content.get("tests", {}))
@@ -45,7 +45,9 @@ def run(machine, options, record, say):
             return share, steps.tests(machine, share, *limits, say, marker="quick")
 
         with ThreadPoolExecutor(options.at_once) as pool:
-            for share, result in pool.map(one, options.share or steps.shares()):
+            waiting = [pool.submit(one, share) for share in options.share or steps.shares()]
+            for done in as_completed(waiting):
+                share, result = done.result()
                 results[share] = result
                 record.keep(tests=results)
                 say(f"{share}: {shown(result)}")
