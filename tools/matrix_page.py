@@ -202,7 +202,8 @@ def _emulated(results):
             yield _row(f"`{share}`", "not run", "", "", "")
             continue
         text = f"`{share}`" if found["complete"] else f"`{share}`, stopped"
-        yield _row(text, *(f"{found[name]:,}" for name in names), f"{found['seconds'] / 60:.0f}")
+        minutes = f"{found['seconds'] / 60:.0f}" if found["seconds"] else ""
+        yield _row(text, *(f"{found[name]:,}" for name in names), minutes)
     sums = [sum(found[name] for found in shares.values()) for name in (*names, "seconds")]
     yield _row("all", *(f"{count:,}" for count in sums[:-1]), f"{sums[-1] / 60:.0f}")
     if failures := [each for found in shares.values() for each in found["failures"]]:
@@ -219,7 +220,7 @@ def _emulated(results):
     for task, found in results.get("weights", {}).items():
         yield (
             f"\nOf the {found['of']:,} weights after the {task}s of the demo, {found['same']:,} "
-            "are those of the host to the last bit. "
+            "are those of the host to the last bit.\n"
             f"The largest difference is {found['difference']:.1e}.\n"
         )
 

@@ -122,11 +122,31 @@ def test_a_share_that_was_stopped_goes_on_where_it_was(there):
     assert result["passed"] == 1
 
 
+def test_a_test_that_the_limit_of_its_share_cuts_off_has_no_outcome(there):
+    result = run_share(there, limit=3, test_limit=60)
+    assert not result["complete"]
+    assert not [name for name, _ in result["failures"] if "test_slow" in name]
+    assert "test_slow" not in (there.folder / "tests" / "some.jsonl").read_text()
+
+
 def test_tests_that_cannot_be_collected_are_a_failure(there):
     (there.tree / "tests" / "some" / "test_other.py").write_text("import nothing_like_that\n")
     result = run_share(there)
     assert not result["complete"]
     assert result["failures"][-1][0] == "the run of some"
+
+
+def test_what_interrupted_runs_have_found_is_collected(there):
+    file = there.folder / "tests" / "some.jsonl"
+    file.parent.mkdir()
+    lines = [
+        {"test": "a", "begins": True},
+        {"test": "a", "outcome": "passed", "message": ""},
+        {"test": "b", "begins": True},
+    ]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    found = steps.collected(there)["some"]
+    assert (found["passed"], found["failed"], found["complete"]) == (1, 0, False)
 
 
 def test_a_journal_that_is_not_there_has_no_outcomes(tmp_path):

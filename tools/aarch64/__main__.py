@@ -128,7 +128,9 @@ def main(argv=None):
         except FailedError as failed:
             console.print(str(failed), markup=False)
             return 1
-    if "tests" in record.content:
+    else:
+        record.keep(tests=steps.collected(machine), shares=steps.shares())
+    if record.content.get("tests"):
         RESULTS.write_text(json.dumps(record.content, indent=1, sort_keys=True) + "\n")
     matrix_page.write(matrix.recorded(), matrix.RESULTS)
     return 0 if good else 1

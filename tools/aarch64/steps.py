@@ -66,6 +66,8 @@ def tests(machine, share, limit, test_limit, say, *, marker):
             FASTOPS_TEST_LIMIT=str(test_limit),
         )
         seconds = round(kept.content["seconds"] + time.monotonic() - begin)
+        if status is None:
+            journal.forget_start(file)
         # 0, 1 and 5: all tests have an outcome; 5, because they all had one before. But 1 is also
         # the status of a process that was ended because of a test that took too long.
         complete = status in (0, 1, 5) and not journal.was_cut_off(file)
@@ -77,6 +79,16 @@ def tests(machine, share, limit, test_limit, say, *, marker):
     if not result["complete"] and status is not None:
         result["failures"].append([f"the run of {share}", matrix.reason(log.read_text())])
     return result
+
+
+def collected(machine):
+    """Return by share what all runs up to now have found, also those that were interrupted."""
+    found = {}
+    for file in sorted((machine.folder / "tests").glob("*.jsonl")):
+        journal.forget_start(file)  # of a test during which a run was interrupted
+        kept = Kept(file.with_suffix(".json"), complete=False, seconds=0)
+        found[file.stem] = outcomes(file) | kept.content
+    return found
 
 
 class Kept:

@@ -84,6 +84,12 @@ def was_cut_off(file):
     return bool(lines) and "begins" in json.loads(lines[-1])
 
 
+def forget_start(file):
+    """Remove the line of a test that began and did not end, because the run was stopped."""
+    if was_cut_off(file):
+        file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+
+
 def pytest_configure(config):
     if file := os.environ.get("FASTOPS_JOURNAL"):
         limit = float(os.environ.get("FASTOPS_TEST_LIMIT", "600"))
