@@ -18,10 +18,10 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-all matrix canary parity fuzz fuzz-guards bench bench-peers \
-	figures gen lint docs docs-serve debug asan annotate wheels gpu clean
+	figures gen lint docs docs-serve debug asan annotate wheels aarch64 gpu clean
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: $(VENV)/.demo $(VENV)/.built  ## learn handwritten digits: a Keras program, plain and by fastops, and a loop of ops
 	$(BIN)python examples/digits_online.py --peers $(PEERS)/torch/bin/python $(ARGS)
@@ -40,6 +40,9 @@ parity: $(VENV)/.test $(VENV)/.built  ## compare every op with TensorFlow's, sea
 
 matrix: $(VENV)/.test  ## run the tests with every supported Python and TensorFlow, write docs/matrix.md
 	$(BIN)python tools/matrix.py $(ARGS)
+
+aarch64: $(VENV)/.test  ## compile for Linux on aarch64, and run the quick tests there, emulated; write docs/matrix.md
+	$(BIN)python -m tools.aarch64 $(ARGS)
 
 canary: $(VENV)/.test $(VENV)/.built  ## test nightly builds of TensorFlow and Keras, and report what a release would cost
 	$(BIN)python tools/canary.py $(ARGS)

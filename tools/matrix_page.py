@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "matrix.md"
+EMULATED = Path(__file__).with_name("aarch64") / "results.json"
 
 HEAD = """\
 # Every supported version
@@ -24,6 +25,16 @@ EXTENT = {
     "quick": "**quick**: the tests that `pytest -m quick` runs, some of each part",
 }
 
+AARCH64 = """
+## Linux on aarch64, emulated
+
+`make aarch64` compiles fastops for Linux on aarch64 and runs it on another processor, by QEMU
+{qemu}, which emulates a `{processor}`. **fastops was never run on such a processor.** The emulated
+machine has CPython {python}, TensorFlow {tensorflow}, Keras {keras} and NumPy {numpy}. The tests
+are the quick ones, by folder.
+
+"""
+
 STEPS = ("tests", "ladder", "parity")
 
 MOST_SKIPS = 3
@@ -39,7 +50,12 @@ def write(results, file, page=PAGE):
         The result of each cell, see `tools.matrix.Record`.
     """
     file.write_text(json.dumps([*map(kept, results)], indent=1, sort_keys=True) + "\n")
-    page.write_text(render(json.loads(file.read_text())))
+    page.write_text(render(json.loads(file.read_text()), emulated()))
+
+
+def emulated(file=EMULATED):
+    """Return the results of `make aarch64` that are checked in, or `None`."""
+    return json.loads(file.read_text()) if file.exists() else None
 
 
 def kept(result):
@@ -51,8 +67,16 @@ def kept(result):
     return result
 
 
-def render(results):
-    """Return the text of the page."""
+def render(results, emulated=None):
+    """Return the text of the page.
+
+    Parameters
+    ----------
+    results : list of dict
+        The result of each cell.
+    emulated : dict, optional
+        The results of `make aarch64`.
+    """
     plain = [result for result in results if not result["cell"][2]]
     others = [result for result in results if result["cell"][2]]
     used = {result["tests"]["extent"] for result in results if "tests" in result}
@@ -74,6 +98,9 @@ def render(results):
     states = sorted(
         {result[step]["state"] for result in results for step in STEPS if step in result}
     )
+    if emulated:
+        parts += _emulated(emulated)
+        states = sorted({*states, emulated["state"]})
     if states:
         parts.append(
             "\n## States\n\nThe tested versions, by git's hash of the folder "
@@ -163,6 +190,54 @@ def _skips(results):
             for count, found in by_count.items()
         )
         yield _row(reason.replace("|", "\\|").replace("\n", " "), "; ".join(texts))
+
+
+def _emulated(results):
+    yield AARCH64.format(**results["versions"])
+    yield _row("tests", "passed", "failed", "skipped", "minutes") + _row("---", *["---:"] * 4)
+    shares = results["tests"]
+    names = ("passed", "failed", "skipped")
+    for share in results["shares"]:
+        if (found := shares.get(share)) is None:
+            yield _row(f"`{share}`", "not run", "", "", "")
+            continue
+        text = f"`{share}`" if found["complete"] else f"`{share}`, stopped"
+        minutes = f"{found['seconds'] / 60:.0f}" if found["seconds"] else ""
+        yield _row(text, *(f"{found[name]:,}" for name in names), minutes)
+    sums = [sum(found[name] for found in shares.values()) for name in (*names, "seconds")]
+    yield _row("all", *(f"{count:,}" for count in sums[:-1]), f"{sums[-1] / 60:.0f}")
+    if failures := [each for found in shares.values() for each in found["failures"]]:
+        yield "\n" + _row("failed test", "what it says") + _row("---", "---")
+        for name, message in failures:
+            yield _row(f"`{name}`", message[:100].replace("|", "\\|"))
+    yield from _emulated_parity(results.get("parity", []))
+    if demo := results.get("demo"):
+        bad = [task for task, same in demo.items() if not same]
+        text = (
+            f"differs from TensorFlow in: {', '.join(bad)}" if bad else "has TensorFlow's weights"
+        )
+        yield f"\nThe demo `examples/digits_online.py` {text}.\n"
+    for task, found in results.get("weights", {}).items():
+        yield (
+            f"\nOf the {found['of']:,} weights after the {task}s of the demo, {found['same']:,} "
+            "are those of the host to the last bit.\n"
+            f"The largest difference is {found['difference']:.1e}.\n"
+        )
+
+
+def _emulated_parity(shares):
+    done = [share for share in shares if "failure" not in share]
+    if done:
+        yield (
+            f"\nParity, as in the table above, in {len(done)} of {shares[0]['shares']} shares "
+            "of the ops:\n\n"
+        )
+        yield _row("", "sum") + _row("---", "---:")
+        for figure in (name for name in done[0] if name not in ("share", "shares")):
+            yield _row(figure, f"{sum(share[figure] for share in done):,}")
+    for share in shares:
+        if failure := share.get("failure"):
+            yield f"\nShare {share['share']} of parity is not complete: {failure}.\n"
 
 
 def _short(test):

@@ -60,7 +60,9 @@ class SmallTensorAllocator : public tensorflow::Allocator {
 
   explicit SmallTensorAllocator(tensorflow::Allocator* large) : large_(large) {}
 
-  // Stores the address of the chunk in the word before the memory that is returned.
+  // Stores the address of the chunk in the word before the memory that is returned. Another thread
+  // may free it: the one that drops the last reference to the buffer, a counter that TensorFlow
+  // decrements with acquire and release.
   static void* Mark(void* chunk, size_t offset, uintptr_t flag) {
     char* memory = static_cast<char*>(chunk) + offset;
     reinterpret_cast<uintptr_t*>(memory)[-1] = reinterpret_cast<uintptr_t>(chunk) | flag;

@@ -80,7 +80,9 @@ class SeededKernel {
 
   std::shared_ptr<PreparedKernel> kernel_;
   tensorflow::random::PhiloxRandom* generator_ = nullptr;
-  bool busy_ = false;  // guarded by the GIL
+  // Guarded by the GIL, which is released while the kernel draws. A thread that finds it false
+  // also sees what the last draw has written to the generator, for which it takes no lock.
+  bool busy_ = false;
 };
 
 // The pairs of seeds that kernels of one kind have drawn from, since TensorFlow last dropped its

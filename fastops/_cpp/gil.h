@@ -1,4 +1,10 @@
 // Releases the GIL and takes it again.
+//
+// Most data here is guarded by the GIL. The GIL is a mutex, so a thread that takes it sees all that
+// other threads have written before they released it, on every processor. Data that a thread reads
+// while it has released the GIL has to be its own, or constant since it was last published with the
+// GIL, or atomic. On Arm other threads may see plain or relaxed writes in another order than on
+// x86-64. So each atomic has a comment that says why its order suffices.
 #ifndef FASTOPS_CPP_GIL_H_
 #define FASTOPS_CPP_GIL_H_
 

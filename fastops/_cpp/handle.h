@@ -12,6 +12,10 @@ enum class InputState { kReady, kForeign, kRemote, kOtherDevice, kNotReady, kPoi
 
 // Reads the tensor of an EagerTensor on the host, without blocking. On kReady, `*tensor` is
 // borrowed from the handle, which the EagerTensor keeps alive. The GIL is held.
+//
+// The tensor itself is read without a lock. One that is never pending was complete before its
+// EagerTensor was made, with the GIL. For others `IsReady` and `IsPoisoned` take the lock under
+// which the thread that computed it has marked it as complete. So its content is visible, too.
 inline InputState Inspect(TFE_TensorHandle* opaque, const tensorflow::Device* host,
                           const tensorflow::Tensor** tensor) {
   auto* base = tensorflow::unwrap(opaque);

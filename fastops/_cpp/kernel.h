@@ -117,7 +117,8 @@ class PreparedKernel {
     }
   }
 
-  // Runs the kernel. `params` comes from `Describe`, with the inputs added.
+  // Runs the kernel. `params` comes from `Describe`, with the inputs added. The GIL may be
+  // released: members are constant since `Init`, which ran with the GIL, or they are atomic inside.
   void Compute(tensorflow::OpKernelContext::Params* params, tensorflow::OpKernelContext* context,
                Manner* manner) const {
     if (primitive_ != nullptr && primitive_->alone() && RunPrimitive(context)) return;
@@ -158,7 +159,8 @@ class PreparedKernel {
   tensorflow::OpKernel* kernel() const { return kernel_; }
   // Chooses the threads of the kernel's tasks; null if there is no choice.
   const ThreadChoice* choice() const { return choice_.get(); }
-  // How often oneDNN's primitive ran without the kernel. Concurrent calls may be missed.
+  // How often oneDNN's primitive ran without the kernel. Concurrent calls may be missed. Relaxed:
+  // the number tells nothing about other memory.
   int64_t primitive_runs() const { return primitive_runs_.load(std::memory_order_relaxed); }
   // Whether the kernel runs functions. If one fails, it cancels the rest of its step.
   bool calls_functions() const { return calls_functions_; }

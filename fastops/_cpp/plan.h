@@ -124,6 +124,10 @@ class ArgumentKinds {
   std::vector<Argument> arguments_;
 };
 
+// Runs overlap, and read `steps` while the GIL is released. So steps and slots are filled in before
+// the plan is first run, and then stay the same. Each run has its own activation, which it takes
+// and returns with the GIL. If a thread of TensorFlow runs the steps, scheduling and the
+// notification order what the two threads write.
 class NativePlan {
  public:
   std::vector<NativeStep> steps;

@@ -69,7 +69,9 @@ struct Runtime {
 
   // Whether kernels built for this state may still run. It is cheap, since every call checks it.
   // `_reset_context` changes the context. `connect_to_host` and collectives change its host and its
-  // function runtime. Determinism selects kernels, and soft placement selects devices.
+  // function runtime. Determinism selects kernels, and soft placement selects devices. These are
+  // plain reads without TensorFlow's locks, as in TensorFlow's own calls. Pointers are only
+  // compared.
   bool Current(PyObject* now) const {
     return now == py_context && tensorflow::GetCEagerContext() == context &&
            context->HostCPU() == host && context->pflr() == pflr &&
@@ -124,7 +126,9 @@ inline bool Remote(const Runtime& runtime) {
 // The executor that TensorFlow would use on this thread: the thread-local one may be async.
 inline bool Async(const Runtime& runtime) {
   // `Executor()` takes a lock, which costs 13 ns. Skip it while no thread has its own executor. A
-  // thread that sets its own executor sees the changed map at once.
+  // thread that sets its own executor sees the changed map at once. `empty` reads one word, of
+  // which a thread never sees an older value than its own, on any processor. Whether it sees the
+  // executors of other threads does not matter.
   if (ThreadExecutors(*runtime.context).empty()) return DefaultExecutor(*runtime.context).Async();
   return runtime.context->Executor().Async();
 }

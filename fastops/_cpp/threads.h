@@ -51,7 +51,9 @@ class CallerPool : public tsl::thread::ThreadPoolInterface {
   // oneDNN calls this to find out whether it runs inside a task. -1 means no.
   int CurrentThreadId() const override { return Depth() > 0 ? 0 : pool_->CurrentThreadId(); }
 
-  // Whether any thread has scheduled a task since the last call of this.
+  // Whether any thread has scheduled a task since the last call of this. Relaxed: the flag
+  // publishes nothing. A kernel waits for its tasks, and by that sees their writes, the flag's
+  // among them. The flag of another thread's kernel may be taken, which `ThreadChoice` allows.
   bool TakeUsed() {
     return used_.load(std::memory_order_relaxed) &&
            used_.exchange(false, std::memory_order_relaxed);
@@ -72,6 +74,9 @@ class CallerPool : public tsl::thread::ThreadPoolInterface {
 // Finds out which of the two is faster for a kernel, by the size of its inputs. It times some of
 // the program's own calls, then uses the faster one for the rest. Races between threads are benign:
 // the worst outcome is the slower choice.
+//
+// All its atomics are relaxed. Each is used alone, and none says that another was written: any mix
+// of old and new values chooses one of the two, and both compute the same bits.
 class ThreadChoice {
  public:
   // How one call runs.

@@ -372,14 +372,11 @@ def test_files_of_a_killed_build_are_not_used(project):
 
 
 class Command(BuildExtension):
-    """A minimal version of setuptools' class, which only knows the file name of a library."""
+    """A minimal version of setuptools' class, which only knows the compiled libraries."""
 
     def __init__(self, libraries):
         tensorflow = needs.TensorFlow(Path(), SOME_BUILD, [])
         self._compiled = building.Compiled(libraries, set(), tensorflow, "")
-
-    def get_ext_filename(self, name):
-        return name.replace(".", "/") + SUFFIX
 
 
 SUFFIX = needs.sysconfig.get_config_var("EXT_SUFFIX")

@@ -20,6 +20,7 @@ from test_packaging import PYPROJECT
 from fastops._core import supported
 from tools import wheels
 from tools.pep517.fastops_build.compile import PORTABLE
+from tools.wheels import __main__ as making
 from tools.wheels import archive, bill, checking
 from tools.wheels.layout import layout
 
@@ -34,6 +35,26 @@ def test_wheels_cover_the_supported_versions():
     assert wheels.releases("3.10") == [*supported.RELEASES]
     without = [name for name in wheels.releases("3.10") if name not in wheels.releases("3.13")]
     assert {supported.minor(release) for release in without} == {"2.19"}
+
+
+def test_wheels_for_aarch64_leave_out_releases_without_functions_that_fastops_calls():
+    found = wheels.releases("3.11", "aarch64")
+    without = {supported.minor(name) for name in wheels.releases("3.11") if name not in found}
+    assert without == {*supported.ONLY_CPU}
+    assert [*wheels.MACHINES] == ["x86_64", "aarch64"]
+    assert wheels.MACHINES["aarch64"] == wheels.PLATFORM.replace("x86_64", "aarch64")
+
+
+def test_a_wheel_for_aarch64_is_compiled_with_the_settings_of_the_emulated_python(monkeypatch):
+    monkeypatch.setattr(making.environments, "find_python", lambda version: sys.executable)
+    wheel = making.WheelForAarch64("3.11", "tensorflow-cpu", print)
+    assert wheel._suffix() == ".cpython-311-aarch64-linux-gnu.so"
+    variables = wheel._cross("2.21.0")
+    assert variables["CXX"].startswith("aarch64-linux-gnu-g++ ")
+    assert "aarch64" in variables["_PYTHON_SYSCONFIGDATA_NAME"]
+    wheel.only(["2.21.0"])
+    assert wheel._releases == ["2.21.0"]
+    assert making.Wheel("3.11", "tensorflow", print)._cross("2.21.0") == {}
 
 
 def test_pinned_versions_satisfy_the_build_requirements():

@@ -30,11 +30,19 @@ CHECKERS = (
 # The tag of TensorFlow 2.21's wheel. The wheels of 2.19 and 2.20 have 2_17, although their
 # libraries need as much.
 PLATFORM = "manylinux_2_27_x86_64"
+MACHINES = {"x86_64": PLATFORM, "aarch64": PLATFORM.replace("x86_64", "aarch64")}
 # Libraries that the modules need, and of which a wheel must not contain a copy.
 NOT_BUNDLED = ("libtensorflow*", "lib_pywrap*")
 LARGEST = 20 << 20
 
 
-def releases(python):
-    """Return the releases of TensorFlow that exist for a Python."""
-    return [release for release, without in RELEASES.items() if python not in without]
+def releases(python, machine="x86_64"):
+    """Return the releases of TensorFlow that exist for a Python, and that fastops supports there.
+
+    For aarch64 there is only the distribution `tensorflow`.
+    """
+    found = [release for release, without in RELEASES.items() if python not in without]
+    if machine == "x86_64":
+        return found
+    lacking = SUPPORTED["ONLY_CPU"]
+    return [release for release in found if SUPPORTED["minor"](release) not in lacking]

@@ -10,7 +10,19 @@ import sys
 import time
 from pathlib import Path
 
-from . import PLATFORM, PYTHONS, ROOT, WORK, archive, bill, checking, environments, releases, trying
+from . import (
+    MACHINES,
+    PYTHONS,
+    ROOT,
+    WORK,
+    archive,
+    bill,
+    checking,
+    emulated,
+    environments,
+    releases,
+    trying,
+)
 from .layout import layout
 
 SOURCES = ("fastops", "bench", "tools")
@@ -43,7 +55,7 @@ def copy_sources():
 
 
 class Wheel:
-    """Makes the wheel of one Python.
+    """Makes the wheel of one Python for x86-64.
 
     Parameters
     ----------
@@ -55,23 +67,30 @@ class Wheel:
         Called with a line of text for each step.
     """
 
+    machine = "x86_64"
+
     def __init__(self, version, distribution, say):
         self._version = version
         self._distribution = distribution
         self._say = lambda text: say(f"CPython {version}: {text}")
         self._python = environments.find_python(version)
         self._place = WORK / version
+        self._releases = releases(version, self.machine)
+
+    def only(self, chosen):
+        """Leave out all releases of TensorFlow except these."""
+        self._releases = [release for release in self._releases if release in chosen]
 
     def make(self):
         """Compile, pack and check; return the path of the wheel."""
         self._source = copy_sources()
         self._builder = environments.builder(self._python, self._version)
-        compiled = {release: self._compile(release) for release in releases(self._version)}
+        compiled = {release: self._compile(release) for release in self._releases}
         self._say("packing")
         wheel = self._pack(compiled)
         self._say("checking")
         tools = environments.checkers(self._python).parent
-        checking.check(wheel, tools)
+        checking.check(wheel, tools, MACHINES[self.machine])
         DIST.mkdir(exist_ok=True)
         made = Path(shutil.copy2(wheel, DIST))
         digest = hashlib.sha256(made.read_bytes()).hexdigest()
@@ -80,7 +99,7 @@ class Wheel:
 
     def attempt(self, wheel, limit):
         """Test the wheel with each TensorFlow."""
-        for release in releases(self._version):
+        for release in self._releases:
             self._say(f"trying with TensorFlow {release}")
             trying.attempt(wheel, self._tensorflow(release), self._say, limit)
 
@@ -98,7 +117,7 @@ class Wheel:
         interpreter = self._tensorflow(release)
         self._say(f"TensorFlow {release}: compiling")
         result = self._place / f"compiled-{release}.json"
-        self._run("compiling", interpreter, result)
+        self._run("compiling", interpreter, result, **self._cross(release))
         compiled = json.loads(result.read_text())
         libraries = [self._source / path for path in compiled["libraries"].values()]
         if missing := checking.missing_symbols(libraries, compiled["exporters"]):
@@ -106,9 +125,11 @@ class Wheel:
         return compiled
 
     def _pack(self, compiled):
-        files, builds = layout(compiled, environments.suffix(self._builder))
+        files, builds = layout(compiled, self._suffix())
         order, place = self._place / "order.json", self._place / "packed"
-        order.write_text(json.dumps({"files": files, "builds": builds, "platform": PLATFORM}))
+        order.write_text(
+            json.dumps({"files": files, "builds": builds, "platform": MACHINES[self.machine]})
+        )
         shutil.rmtree(place, ignore_errors=True)
         self._run("packing", order, place)
         (wheel,) = place.glob("*.whl")
@@ -120,11 +141,20 @@ class Wheel:
         archive.write(wheel, contents | {target: bill.bill(version, known, contents)})
         return wheel
 
-    def _run(self, module, *arguments):
+    def _suffix(self):
+        return environments.suffix(self._builder)
+
+    def _cross(self, release):
+        """Return more environment variables for the compilation."""
+        return {}
+
+    def _run(self, module, *arguments, **variables):
         """Run a module of this package in the environment for compiling, among the sources."""
-        path = (self._source / "tools", self._source / "tools" / "pep517")
+        path = [self._source / "tools", self._source / "tools" / "pep517"]
+        path += filter(None, [variables.pop("PYTHONPATH", None)])
         environment = {
             **os.environ,
+            **variables,
             "PYTHONPATH": os.pathsep.join(map(str, path)),
             "FASTOPS_BUILD": "wheel",
             "SOURCE_DATE_EPOCH": "1580601600",
@@ -133,6 +163,30 @@ class Wheel:
         command = [self._builder, "-m", f"wheels.{module}", *arguments]
         show = module == "compiling"  # compiling takes long, and prints its progress
         environments.run(command, show=show, cwd=self._source, env=environment)
+
+
+class WheelForAarch64(Wheel):
+    """Makes the wheel of one Python for aarch64, by a cross compiler and an emulator."""
+
+    machine = "aarch64"
+
+    def __init__(self, version, distribution, say):
+        super().__init__(version, "tensorflow", say)
+        self._place = WORK / f"{version}-{self.machine}"
+
+    def _suffix(self):
+        return emulated.suffix(self._version)
+
+    def _machine(self, release):
+        return emulated.machine(self._place / f"tensorflow=={release}", release, self._say)
+
+    def _tensorflow(self, release):
+        made = self._machine(release)
+        made.make()
+        return made.python
+
+    def _cross(self, release):
+        return self._machine(release).cross()
 
 
 def main():
@@ -156,6 +210,18 @@ def main():
         help="which of TensorFlow's wheels to compile for and to try with, %(default)s by default: "
         "of either the bytes that are made are the same",
     )
+    parser.add_argument(
+        "--machine",
+        choices=MACHINES,
+        default="x86_64",
+        help="the processor (default: %(default)s); aarch64 is compiled for by a cross compiler, "
+        f"and tried under emulation, for CPython {emulated.PYTHON} only",
+    )
+    parser.add_argument(
+        "--release",
+        action="append",
+        help="only these releases of TensorFlow, for a trial: such a wheel is not complete",
+    )
     parser.add_argument("--no-trying", action="store_true", help="make and check the wheels only")
     parser.add_argument(
         "--keep", action="store_true", help="keep the environments with TensorFlow, 1.3 GB each"
@@ -163,17 +229,24 @@ def main():
     parser.add_argument(
         "--limit",
         type=float,
-        default=trying.SLOWEST,
         metavar="SECONDS",
-        help="the time limit of pip and the first call together, in seconds (default: %(default)s)",
+        help="the time limit of pip and the first call together, in seconds (default: "
+        f"{trying.SLOWEST}; under emulation {emulated.SLOWEST})",
     )
     arguments = parser.parse_args()
     say = Progress()
-    for version in arguments.python or PYTHONS:
-        wheel = Wheel(version, arguments.distribution, say)
+    others = arguments.machine == "aarch64"
+    kind, slowest = (WheelForAarch64, emulated.SLOWEST) if others else (Wheel, trying.SLOWEST)
+    pythons = (emulated.PYTHON,) if others else PYTHONS
+    if missing := {*(arguments.python or ())} - {*pythons}:
+        parser.error(f"no emulated CPython {', '.join(sorted(missing))} is at hand")
+    for version in arguments.python or pythons:
+        wheel = kind(version, arguments.distribution, say)
+        if arguments.release:
+            wheel.only(arguments.release)
         made = wheel.make()
         if not arguments.no_trying:
-            wheel.attempt(made, arguments.limit)
+            wheel.attempt(made, arguments.limit or slowest)
         if not arguments.keep:
             wheel.clear()
     say("done")

@@ -46,7 +46,7 @@ def _symbols(path, which):
         yield kind, name
 
 
-def check(wheel, tools):
+def check(wheel, tools, platform=PLATFORM):
     """Check the properties of a wheel; exit if it does not have them.
 
     Parameters
@@ -55,6 +55,8 @@ def check(wheel, tools):
         Its path.
     tools
         The folder of the programs that inspect wheels.
+    platform
+        The tag of the system.
     """
     size = wheel.stat().st_size
     _require(size <= LARGEST, f"{wheel.name} has {size} bytes, and at most {LARGEST} are promised")
@@ -75,7 +77,7 @@ def check(wheel, tools):
     with tempfile.TemporaryDirectory() as place:
         # auditwheel checks the versions of symbols, and would add libraries that the extensions
         # need and the system may not have.
-        command = [tools / "auditwheel", "repair", "--plat", PLATFORM, "--only-plat"]
+        command = [tools / "auditwheel", "repair", "--plat", platform, "--only-plat"]
         command += ["--wheel-dir", place]
         command += [word for name in NOT_BUNDLED for word in ("--exclude", name)]
         run([*command, wheel], env={"PATH": f"{tools}:{os.environ['PATH']}"})

@@ -119,8 +119,12 @@ class LearnedPrimitive : public CachedPrimitive {
 
   std::mutex mutex_;
   std::array<Entry, kMost> entries_;  // the first known_ do not change; mutex_ guards the next one
+  // Stored with release after the entry is complete, and loaded with acquire before entries are
+  // read. Under mutex_ a relaxed load suffices, since it is only stored there.
   std::atomic<int> known_{0};
-  std::atomic<bool> differs_{false};  // the kernel uses a different primitive: stop learning
+  // The kernel uses a different primitive: stop learning. Relaxed: nothing is read because of it,
+  // and a thread that sees it late compares once more.
+  std::atomic<bool> differs_{false};
 };
 
 }  // namespace fastops

@@ -10,7 +10,9 @@
 
 namespace fastops {
 
-// The cache of this thread; null if no kernel has looked up a primitive in this thread.
+// The cache of this thread; null if no kernel has looked up a primitive in this thread. Both
+// symbols are variables of the thread, whose own copies `dlsym` returns. So no other thread writes
+// them.
 inline symbols::PrimitiveCache* CacheHere() {
   static thread_local symbols::PrimitiveCache* cache = nullptr;
   if (cache == nullptr) {

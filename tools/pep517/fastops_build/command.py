@@ -49,13 +49,26 @@ class BuildExtension(build_ext):
         self._put(Path())
 
     def _put(self, root):
-        # Without this file, the package reports that it is not compiled, which is better than
-        # running a part of it.
-        info = root / PACKAGE / "_build_info.py"
-        info.unlink(missing_ok=True)
-        for name, library in self._compiled.libraries.items():
-            _replace(root / self.get_ext_filename(name), library.read_bytes())
-        _replace(info, build_info({"": [self._compiled.tensorflow.known_by]}).encode())
+        put(self._compiled, root, sysconfig.get_config_var("EXT_SUFFIX"))
+
+
+def put(compiled, root, suffix):
+    """Replace all libraries in the package below a folder.
+
+    Parameters
+    ----------
+    compiled
+        The result of `compile_all`.
+    suffix
+        The suffix of file names of extensions.
+    """
+    # Without this file, the package reports that it is not compiled, which is better than running a
+    # part of it.
+    info = root / PACKAGE / "_build_info.py"
+    info.unlink(missing_ok=True)
+    for name, library in compiled.libraries.items():
+        _replace(root / (name.replace(".", "/") + suffix), library.read_bytes())
+    _replace(info, build_info({"": [compiled.tensorflow.known_by]}).encode())
 
 
 def _replace(path, content):

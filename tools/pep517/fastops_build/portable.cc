@@ -5,18 +5,25 @@
 
 #include <new>
 
+// The oldest version of glibc's symbols on this processor.
+#if defined(__aarch64__)
+#define FASTOPS_OLDEST "GLIBC_2.17"
+#else
+#define FASTOPS_OLDEST "GLIBC_2.2.5"
+#endif
+
 #define FASTOPS_INSTEAD_OF(name) __asm__(name) __attribute__((visibility("hidden")))
 
 // Since glibc 2.34 this is in libc, under a new version. The old version is there, too, and on
 // older systems in libpthread, which Python has loaded.
 extern "C" int OldTryLock(pthread_mutex_t* mutex);
-__asm__(".symver OldTryLock, pthread_mutex_trylock@GLIBC_2.2.5");
+__asm__(".symver OldTryLock, pthread_mutex_trylock@" FASTOPS_OLDEST);
 int TryLock(pthread_mutex_t* mutex) FASTOPS_INSTEAD_OF("pthread_mutex_trylock");
 int TryLock(pthread_mutex_t* mutex) { return OldTryLock(mutex); }
 
 // This, too. On older systems the old version is in libdl, which Python has loaded.
 extern "C" void* OldLookUp(void* handle, const char* name);
-__asm__(".symver OldLookUp, dlsym@GLIBC_2.2.5");
+__asm__(".symver OldLookUp, dlsym@" FASTOPS_OLDEST);
 void* LookUp(void* handle, const char* name) FASTOPS_INSTEAD_OF("dlsym");
 void* LookUp(void* handle, const char* name) { return OldLookUp(handle, name); }
 

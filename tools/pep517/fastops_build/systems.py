@@ -1,7 +1,8 @@
 """Differences between the systems for which TensorFlow has wheels.
 
-The tests run on Linux on x86-64. Linux on aarch64 and macOS on arm64 have the same headers and
-symbols, which `tools/cross.py` checks, but fastops was never run there.
+The tests run on Linux on x86-64. On Linux on aarch64 they were run under emulation only, by
+`make aarch64`, and on macOS on arm64 never. These have the same headers and symbols, which
+`tools/cross.py` checks.
 """
 
 import os

@@ -1,0 +1,1 @@
+"""Plugins of pytest. This folder is on the path of the emulated tests."""
