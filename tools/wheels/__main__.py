@@ -10,7 +10,19 @@ import sys
 import time
 from pathlib import Path
 
-from . import PLATFORM, PYTHONS, ROOT, WORK, archive, bill, checking, environments, releases, trying
+from . import (
+    PLATFORM,
+    PYTHONS,
+    ROOT,
+    WORK,
+    archive,
+    bill,
+    checking,
+    environments,
+    numpy,
+    releases,
+    trying,
+)
 from .layout import layout
 
 SOURCES = ("fastops", "bench", "tools")
@@ -117,7 +129,9 @@ class Wheel:
         name, version = re.match(r"(.+?)-(.+?)\.dist-info/", record).groups()
         known = [build for builds in builds.values() for build in builds]
         target = f"{name}-{version}.dist-info/sboms/{name}.cdx.json"
-        archive.write(wheel, contents | {target: bill.bill(version, known, contents)})
+        archive.write(
+            wheel, contents | {target: bill.bill(version, known, contents, numpy(self._version))}
+        )
         return wheel
 
     def _run(self, module, *arguments):
