@@ -10,6 +10,7 @@ import types
 import pytest
 
 from fastops._core import bytecode, supported
+from fastops._install.lookups import Lookups
 from fastops._specialize.guards.names import Guard
 from fastops._specialize.recording.closures import stores_in_cells
 from fastops._specialize.recording.proof import Proof
@@ -172,12 +173,14 @@ def test_each_supported_version_was_read():
 
 
 def test_a_version_that_was_not_read(monkeypatch):
+    assert Guard(Lookups().finish)
     monkeypatch.setattr(bytecode, "REVIEWED", False)
 
     def function(x):
         return x
 
     assert stores_in_cells(function.__code__, ())
+    assert not Guard(Lookups().finish)
     frames = []
 
     def called(x):
