@@ -35,7 +35,7 @@ def test_the_uses_are_in_few_files():
     assert USING == ["_cpp/changes.h", "_cpp/classes.h", "_cpp/dicts.h", "_shell/bottom.pyx"]
 
 
-@pytest.mark.parametrize("name", set(USING) - {"_cpp/dicts.h"})
+@pytest.mark.parametrize("name", ["_cpp/changes.h", "_cpp/classes.h", "_shell/bottom.pyx"])
 def test_a_use_was_read_in_each_supported_version(name):
     found = READ.findall((PACKAGE / name).read_text())
     versions = {version for text in found for version in text.split(", ")}
