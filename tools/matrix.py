@@ -8,8 +8,9 @@ each of its steps, so a stopped run continues where it was stopped. A failed ste
 Examples
 --------
 ``make matrix`` runs the quick tests in every cell without a result. ``make matrix ARGS="--tests
-whole --python 3.12 --again"`` repeats all tests in some cells. ``make matrix ARGS=--write`` writes
-the page from existing results.
+whole --python 3.12 --again"`` repeats all tests in some cells. ``--python /opt/python/bin/python3``
+names an interpreter by its path. ``make matrix ARGS=--write`` writes the page from existing
+results.
 """
 
 import argparse
@@ -118,8 +119,28 @@ def cells(chosen_pythons=(), chosen_tensorflows=(), kerases=("",)):
     )
 
 
+NAMED: dict = {}
+"""By version, the interpreters that were named by their paths."""
+
+
+def named(text):
+    """Return the version that an option names: itself, or that of the interpreter at a path."""
+    if os.sep not in text:
+        return text
+    path = os.path.abspath(text)  # not resolved: a link may lead to a program that acts by its name
+    asks = "import platform; print('.'.join(platform.python_version_tuple()[:2]))"
+    try:
+        done = subprocess.run([path, "-c", asks], check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        raise argparse.ArgumentTypeError(f"{text} is no interpreter of Python") from None
+    NAMED[done.stdout.strip()] = path
+    return done.stdout.strip()
+
+
 def interpreter(version):
     """Return the path of an interpreter; raise `FailedError` if there is none."""
+    if version in NAMED:
+        return NAMED[version]
     places = [*sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin")), None]
     for place in places:
         if path := shutil.which(f"python{version}", path=place and str(place)):
@@ -526,7 +547,13 @@ def good(content):
 def parser():
     found = argparse.ArgumentParser(prog="tools/matrix.py", description=__doc__.splitlines()[0])
     add = found.add_argument
-    add("--python", action="append", choices=pythons(), help="only this; may be repeated")
+    add(
+        "--python",
+        action="append",
+        type=named,
+        choices=pythons(),
+        help="only this version, or the interpreter at this path; may be repeated",
+    )
     add("--tensorflow", action="append", choices=tensorflows(), help="only this; may be repeated")
     add("--keras", action="append", choices=["brought", OLDEST_KERAS], help="default: both")
     add("--tests", choices=EXTENTS, default="quick", help="which tests to run (default: quick)")

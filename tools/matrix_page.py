@@ -159,7 +159,14 @@ def _parity(results):
     yield "The table has the results of `make parity ARGS=--quick`, which the tests run, too. It\n"
     yield "compares every op that may be direct with `tf.raw_ops` of the same TensorFlow, bit for\n"
     yield "bit.\n\n"
-    yield _row("", *(f"{result['versions']['tensorflow-cpu']}" for result in results))
+    names = [result["versions"]["tensorflow-cpu"] for result in results]
+    yield _row(
+        "",
+        *(
+            f"{name}, CPython {result['cell'][0]}" if names.count(name) > 1 else name
+            for name, result in zip(names, results, strict=True)
+        ),
+    )
     yield _row("---", *["---:"] * len(results))
     for figure in (name for name in results[0]["parity"] if name != "state"):
         yield _row(figure, *(f"{result['parity'][figure]:,}" for result in results))

@@ -7,7 +7,6 @@ to its local variables. The objects that it names are compared before each repla
 
 import builtins
 import dis
-import sys
 import types
 import weakref
 
@@ -15,7 +14,7 @@ import tensorflow as tf
 
 from fastops._backend.catalogue import describe, described
 from fastops._backend.pure import Pure
-from fastops._core import opdef
+from fastops._core import bytecode, opdef
 from fastops._core.tables import index
 from fastops._install.public.functions import FUNCTIONS
 from fastops._install.replay.functions import FUNCTIONS as REPLAYED
@@ -41,6 +40,7 @@ _FORBIDDEN = frozenset(
         "LOAD_FROM_DICT_OR_DEREF",
         "LOAD_FROM_DICT_OR_GLOBALS",
         "LOAD_NAME",
+        "LOAD_SPECIAL",
         "LOAD_SUPER_ATTR",
         "PRINT_EXPR",
         "SEND",
@@ -54,7 +54,7 @@ _FORBIDDEN = frozenset(
         "YIELD_FROM",
     ]
 )
-_SILENT = frozenset(["CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"])
+_SILENT = frozenset(["CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN", "PRECALL", "PUSH_NULL", "RESUME"])
 _BUILTINS = frozenset(
     [
         "abs",
@@ -109,7 +109,6 @@ _CHANGING = frozenset(
 """Aliases and thicker functions of the backend that are not pure, or that take callables."""
 
 _VALUES = (bool, int, float, str, type(None), tf.DType, tf.TensorShape, tf.__internal__.EagerTensor)
-_INPLACE = 13  # BINARY_OP with an argument from this one on assigns
 _GLANCES = 2  # a function is read in its second call: many run once
 
 _pure: dict[int, object] = {}
@@ -197,7 +196,7 @@ class _Reader:
     def read(self, function, depth=MAX_READ_DEPTH):
         if type(function) is not types.FunctionType or depth == 0:
             raise _UnknownError
-        if sys.version_info >= (3, 14):  # its bytecode has not been reviewed
+        if not bytecode.REVIEWED:
             raise _UnknownError
         if function in self._seen:
             return
@@ -232,7 +231,7 @@ class _Reader:
             if name == "STORE_DEREF" and instruction.argval in cells:
                 raise _UnknownError
             self._assigns |= name.startswith("INPLACE_")
-            self._assigns |= name == "BINARY_OP" and instruction.arg >= _INPLACE
+            self._assigns |= name == "BINARY_OP" and instruction.arg in bytecode.INPLACE
             value = None
             if name == "LOAD_GLOBAL":
                 value = self._global(function, instruction.argval)
@@ -245,7 +244,7 @@ class _Reader:
                     value = self._note(lambda m=module, a=attribute: getattr(m, a))
                 elif instruction.argval in _ATTRIBUTES or (
                     instruction.argval in _OF_LISTS
-                    and before.opname == "LOAD_FAST"
+                    and before.opname in ("LOAD_FAST", "LOAD_FAST_BORROW")
                     and before.argval in lists
                 ):
                     continue

@@ -639,7 +639,7 @@ REGISTRY = {
             "python_version",
             "proof",
             "the code runs in a version of Python whose bytecode has not been reviewed",
-            "use Python 3.13",
+            "use a version of Python that fastops supports",
         ),
         Reason(
             "own_globals",

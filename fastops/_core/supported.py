@@ -4,14 +4,14 @@ The build and the tools run this file alone, without importing TensorFlow. ``too
 writes the versions into pyproject.toml and the documentation.
 """
 
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 """The minor versions of CPython."""
 
 RELEASES = {
-    "2.19.0": ("3.13",),
-    "2.19.1": ("3.13",),
-    "2.20.0": (),
-    "2.21.0": (),
+    "2.19.0": ("3.13", "3.14"),
+    "2.19.1": ("3.13", "3.14"),
+    "2.20.0": ("3.14",),
+    "2.21.0": ("3.14",),
     "2.22.0rc0": (),
 }
 """The releases of TensorFlow for which a wheel has modules, in order. Each has the Pythons for

@@ -10,14 +10,16 @@ namespace fastops {
 
 #if PY_VERSION_HEX < 0x030c0000
 
+// Read: CPython 3.10, 3.11 (DICT_NEXT_VERSION)
 // The address of a dict's version, which changes with each change of the dict. The dict must
 // outlive the pointer.
 inline const uint64_t* ChangesOf(PyObject* dict) {
   return &reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
 }
 
-#else
+#elif PY_VERSION_HEX < 0x030f0000
 
+// Read: CPython 3.12, 3.13, 3.14 (_PyDict_NotifyEvent, also for the attributes of an instance)
 // One counter for all watched dicts. Each extension module that includes this file has its own
 // counter and its own watcher.
 static uint64_t changes = 1;
@@ -38,6 +40,11 @@ inline const uint64_t* ChangesOf(PyObject* dict) {
   }
   return &changes;
 }
+
+#else
+
+// It is not known whether the watchers of this version of CPython see all changes.
+inline const uint64_t* ChangesOf(PyObject*) { return nullptr; }
 
 #endif
 

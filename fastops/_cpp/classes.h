@@ -1,4 +1,7 @@
 // Access to CPython's classes that its C API does not provide, or that differs between versions.
+//
+// "Read" lists the versions in whose sources a use was read. In any other version, the function
+// says that it does not know, and TensorFlow's own code runs.
 #ifndef FASTOPS_CPP_CLASSES_H_
 #define FASTOPS_CPP_CLASSES_H_
 
@@ -8,11 +11,16 @@ namespace fastops {
 
 // The version of a class. No other class has had it, and a change of the class or of one of its
 // bases invalidates it. 0 if the class has no version now; `_PyType_Lookup` assigns one.
+// Read: CPython 3.10, 3.11, 3.12, 3.13, 3.14 (assign_version_tag and PyType_Modified)
 inline unsigned int ClassVersion(PyTypeObject* type) {
+#if PY_VERSION_HEX >= 0x030f0000
+  return 0;
+#else
 #if PY_VERSION_HEX < 0x030c0000
   if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) return 0;
 #endif
   return type->tp_version_tag;
+#endif
 }
 
 // Whether instances of a class have the generic attribute lookup: in the class and in their dict.

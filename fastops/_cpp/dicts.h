@@ -9,6 +9,7 @@
 namespace fastops {
 
 // The version of a dict. No other dict has had it, and each change of the dict gives it a new one.
+// Read: CPython 3.10, 3.11 (DICT_NEXT_VERSION)
 // 0 in newer versions of CPython, which have no versions of dicts; compare the contents then.
 inline uint64_t DictVersion(PyObject* dict) {
 #if PY_VERSION_HEX < 0x030c0000
@@ -21,6 +22,7 @@ inline uint64_t DictVersion(PyObject* dict) {
 #if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
 // The array in which CPython 3.11 keeps the attributes of an instance that has no dict yet; nullptr
 // if the instance has a dict. The second byte before the array is the number of attributes.
+// Read: CPython 3.11 (_PyObject_ValuesPointer and _PyDictValues_AddToInsertionOrder)
 inline uint8_t* InlineValues(PyObject* instance) {
   if (!PyType_HasFeature(Py_TYPE(instance), Py_TPFLAGS_MANAGED_DICT)) return nullptr;
   return reinterpret_cast<uint8_t**>(instance)[-4];

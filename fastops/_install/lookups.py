@@ -17,6 +17,7 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.framework.tensor_shape import TensorShape
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
+from fastops._core import bytecode
 from fastops._install import restated
 from fastops._install.moved import running_name
 from fastops._install.reads import MISSING, Binding, name_in, reads_of
@@ -337,6 +338,8 @@ class Lookups(_Names):
 
     def entries(self):
         """Return the entries that the guard compares."""
+        if not bytecode.REVIEWED:
+            return [({}, {"": None}, True)]  # it is not known what code reads: never holds
         return [
             (holder, names, NUMBERED_AT_ONCE or self._asks_each_time(holder))
             for holder, names in self._found.values()

@@ -222,9 +222,11 @@ def fold(original, title, fn, elems, initializer, name):
 
 _maps = Bodies("tf.map_fn")
 
-_JUMPING = ("JUMP", "FOR_ITER", "SETUP", "SEND", "YIELD", "GENERATOR", "WITH", "EXCEPT", "RAISE")
+_JUMPING = ("JUMP", "FOR_ITER", "SETUP", "SEND", "YIELD", "GENERATOR", "EXCEPT", "RAISE")
+_ENTERING = ("WITH", "LOAD_SPECIAL")
 _CHANGING = ("IMPORT", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "STORE_SUBSCR", "DELETE")
-_REFUSED = (*_JUMPING, *_CHANGING, "UNARY_NOT", "TO_BOOL", "CONTAINS_OP", "MAKE_FUNCTION", "PRINT")
+_ASKING = ("UNARY_NOT", "TO_BOOL", "CONTAINS_OP")
+_REFUSED = (*_JUMPING, *_ENTERING, *_CHANGING, *_ASKING, "MAKE_FUNCTION", "PRINT")
 """Parts of the names of instructions that functions may not have."""
 
 _METHODS = frozenset({"assign", "assign_add", "assign_sub"})

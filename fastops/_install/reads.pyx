@@ -17,6 +17,7 @@ import sys
 from functools import lru_cache
 from types import CodeType as _CodeType, FunctionType as _FunctionType, ModuleType as _ModuleType
 
+from fastops._core.bytecode import SUBSCRIPT
 from fastops._specialize.guards.names import is_hook as _is_hook
 from fastops._specialize.policy import MAX_LIBRARY_CODES
 
@@ -35,6 +36,8 @@ cdef enum Effect:
     OPERATES
 
 cdef Effect _effects[256]
+cdef int _operation = opcode.opmap.get("BINARY_OP", -1)
+cdef unsigned int _subscript = SUBSCRIPT
 cdef int _shift_global = sys.version_info >= (3, 11)  # the lowest bit of the argument is a flag
 cdef int _shift_attribute = sys.version_info >= (3, 12)
 
@@ -71,6 +74,7 @@ cdef int _fill() except -1:
         ("IMPORT_FROM", IMPORTS_FROM),
         ("STORE_FAST", STORES_LOCAL),
         ("LOAD_FAST", LOADS_LOCAL),
+        ("LOAD_FAST_BORROW", LOADS_LOCAL),
     ):
         op = opcode.opmap.get(name)
         if op is not None and op < 256:
@@ -99,9 +103,11 @@ def paths(code):
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(content)
     cdef const unsigned char* end = at + PyBytes_GET_SIZE(content)
     cdef unsigned int argument, extended = 0
+    cdef int number
     cdef Effect effect
     while at < end:
-        effect = _effects[at[0]]
+        number = at[0]
+        effect = _effects[number]
         argument = at[1] | extended
         at += 2
         extended = 0
@@ -129,7 +135,7 @@ def paths(code):
         elif effect == LOADS_LOCAL:
             path = local.get(argument)
         else:
-            if effect == OPERATES:
+            if effect == OPERATES and not (number == _operation and argument == _subscript):
                 loose |= _OPERATORS
             path = None
     for inner in code.co_consts:

@@ -9,7 +9,10 @@ This module is loaded before TensorFlow, so it must not depend on TensorFlow's l
 cdef extern from *:
     """
     // The newest frame of a thread, and its remaining and present recursion depth.
-    #if PY_VERSION_HEX >= 0x030D0000
+    // Read: CPython 3.10, 3.11, 3.12, 3.13, 3.14 (PyThreadState). Other versions keep the frames.
+    #if PY_VERSION_HEX >= 0x030F0000
+    #define FASTOPS_KEEPS_FRAMES
+    #elif PY_VERSION_HEX >= 0x030D0000
     #define FASTOPS_FRAME(thread) ((thread)->current_frame)
     #elif PY_VERSION_HEX >= 0x030B0000
     #define FASTOPS_FRAME(thread) ((thread)->cframe->current_frame)
@@ -17,7 +20,8 @@ cdef extern from *:
     #define FASTOPS_FRAME(thread) ((thread)->frame)
     #endif
 
-    #if PY_VERSION_HEX >= 0x030C0000
+    #if defined(FASTOPS_KEEPS_FRAMES)
+    #elif PY_VERSION_HEX >= 0x030C0000
     #define FASTOPS_LEFT(thread) ((thread)->py_recursion_remaining)
     #define FASTOPS_DEPTH(thread) ((thread)->py_recursion_limit - (thread)->py_recursion_remaining)
     #elif PY_VERSION_HEX >= 0x030B0000
@@ -27,6 +31,10 @@ cdef extern from *:
 
     // Calls `function`. If `arguments` is None, `function` is code, which is executed in `names`.
     static PyObject* fastops_at_bottom(PyObject* function, PyObject* names, PyObject* arguments) {
+    #ifdef FASTOPS_KEEPS_FRAMES
+      return arguments == Py_None ? PyEval_EvalCode(function, names, names)
+                                  : PyObject_Call(function, arguments, nullptr);
+    #else
       PyThreadState* thread = PyThreadState_Get();
       auto* const frame = FASTOPS_FRAME(thread);
       FASTOPS_FRAME(thread) = nullptr;
@@ -46,6 +54,7 @@ cdef extern from *:
     #endif
       FASTOPS_FRAME(thread) = frame;
       return result;
+    #endif
     }
     """
     object fastops_at_bottom(object function, object names, object arguments)

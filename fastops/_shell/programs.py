@@ -106,7 +106,9 @@ def _new_main(**names):
     main = sys.modules["__main__"] = ModuleType("__main__")
     if "__mp_main__" in sys.modules:  # the name that multiprocessing gives to `__main__`
         sys.modules["__mp_main__"] = main
-    vars(main).update(__annotations__={}, __builtins__=builtins, **names)
+    if sys.version_info < (3, 14):
+        vars(main)["__annotations__"] = {}
+    vars(main).update(__builtins__=builtins, **names)
     return vars(main)
 
 

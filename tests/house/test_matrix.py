@@ -1,6 +1,7 @@
 """The matrix of versions: its cells, the storage of results, and the page."""
 
 import json
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -71,6 +72,17 @@ def test_cells_can_be_selected():
 def test_a_python_that_is_not_installed():
     with pytest.raises(matrix.FailedError, match=r"no python3\.99"):
         matrix.interpreter("3.99")
+
+
+def test_a_python_that_is_named_by_its_path(monkeypatch, capsys):
+    monkeypatch.setattr(matrix, "NAMED", {})
+    version = "{}.{}".format(*sys.version_info)
+    options = matrix.parser().parse_args(["--python", sys.executable, "--python", version])
+    assert options.python == [version, version]
+    assert matrix.interpreter(version) == sys.executable
+    with pytest.raises(SystemExit):
+        matrix.parser().parse_args(["--python", "/bin/false"])
+    assert "/bin/false is no interpreter" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -276,6 +288,8 @@ def test_parity_has_a_column_for_each_tensorflow():
     text = matrix_page.render([result(parity=parity), result("3.12", "2.21", parity=parity)])
     assert "|  | 2.20.0 | 2.21.0 |\n" in text
     assert "| ops compared | 615 | 615 |\n" in text
+    text = matrix_page.render([result(parity=parity), result("3.13", parity=parity)])
+    assert "|  | 2.20.0, CPython 3.12 | 2.20.0, CPython 3.13 |\n" in text
 
 
 def test_long_lists_are_not_checked_in(tmp_path):

@@ -3,8 +3,10 @@
 import collections
 import dataclasses
 import functools
+import inspect
 import itertools
 import re
+import sys
 import types
 import typing
 from concurrent.futures import ThreadPoolExecutor
@@ -1420,6 +1422,25 @@ def test_functions_whose_signatures_change():
     want, got = in_both(run, only=LAYERS)
     assert want == got
     assert len(set(map(str, want))) > 10
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are read with the function")
+def test_annotations_that_cannot_be_read():
+    def run():
+        seen, names = [], {"calls": []}
+        exec("def function(x: calls.append(1) or missing): pass", names)
+        function = names["function"]
+        for call in (tf_inspect.getfullargspec, inspect.signature, tf_inspect.signature):
+            seen.append(shown(outcome(call, (function,), {})))
+        made = outcome(tf_decorator.make_decorator, (function, lambda x: None), {})
+        seen.append(made.kind if isinstance(made, Failure) else shown(vars(made)))
+        names["missing"] = int
+        seen.append(str(inspect.signature(function)))
+        return seen
+
+    want, got = in_both(run, only=LAYERS)
+    assert want == got
+    assert isinstance(want, list)
 
 
 def test_decorators_of_plain_functions_enter_no_python():

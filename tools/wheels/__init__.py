@@ -19,8 +19,9 @@ RELEASES = SUPPORTED["RELEASES"]
 
 # The packages that affect the content of a wheel, with pinned versions.
 BUILDER = ("cython==3.3.1", "setuptools==84.2.1")
-# Only the headers of this one are used. Extensions compiled with NumPy 2 also run with 1.26.
+# Only the headers of these are used. Extensions compiled with NumPy 2 also run with 1.26.
 NUMPY = "numpy==2.1.3"
+NUMPY_FROM_314 = "numpy==2.3.5"  # the first versions have no wheels for newer Pythons
 CHECKERS = (
     "auditwheel==6.8.2",
     "check-wheel-contents==0.6.3",
@@ -46,3 +47,8 @@ def releases(python, machine="x86_64"):
         return found
     lacking = SUPPORTED["ONLY_CPU"]
     return [release for release in found if SUPPORTED["minor"](release) not in lacking]
+
+
+def numpy(python):
+    """Return the requirement of NumPy with which a wheel for a Python is compiled."""
+    return NUMPY if [*map(int, python.split("."))] < [3, 14] else NUMPY_FROM_314

@@ -20,6 +20,7 @@ from . import (
     checking,
     emulated,
     environments,
+    numpy,
     releases,
     trying,
 )
@@ -138,7 +139,9 @@ class Wheel:
         name, version = re.match(r"(.+?)-(.+?)\.dist-info/", record).groups()
         known = [build for builds in builds.values() for build in builds]
         target = f"{name}-{version}.dist-info/sboms/{name}.cdx.json"
-        archive.write(wheel, contents | {target: bill.bill(version, known, contents)})
+        archive.write(
+            wheel, contents | {target: bill.bill(version, known, contents, numpy(self._version))}
+        )
         return wheel
 
     def _suffix(self):

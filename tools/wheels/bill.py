@@ -7,7 +7,7 @@ import hashlib
 import json
 import uuid
 
-from . import BUILDER, NUMPY
+from . import BUILDER
 
 # Packages whose inline code is in the libraries, from TensorFlow's headers and from others.
 INLINED = (
@@ -19,7 +19,7 @@ INLINED = (
 )
 
 
-def bill(version, builds, files):
+def bill(version, builds, files, numpy):
     """Return the bill as the bytes of a file.
 
     Parameters
@@ -30,6 +30,8 @@ def bill(version, builds, files):
         The properties by which builds of TensorFlow are recognized.
     files
         The contents of the wheel, by name.
+    numpy
+        The requirement of the NumPy whose headers were used.
     """
     tensorflows = sorted({build["version"] for build in builds})
     components = [
@@ -37,7 +39,7 @@ def bill(version, builds, files):
         *(_library(name, terms) for name, terms in INLINED),
         *(
             _package(*pin.split("=="), terms)
-            for pin, terms in ((BUILDER[0], "Apache-2.0"), (NUMPY, "BSD-3-Clause"))
+            for pin, terms in ((BUILDER[0], "Apache-2.0"), (numpy, "BSD-3-Clause"))
         ),
         *(
             {

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import BUILDER, CHECKERS, NUMPY, WORK
+from . import BUILDER, CHECKERS, WORK, numpy
 
 NO_COMPILER = WORK / "bin"
 
@@ -61,7 +61,7 @@ def checkers(python):
 
 def tensorflow(python, version, requirement):
     """Make an environment with TensorFlow and its requirements."""
-    return environment(f"{version}/{requirement}", python, requirement, NUMPY)
+    return environment(f"{version}/{requirement}", python, requirement, numpy(version))
 
 
 def suffix(interpreter):

@@ -187,6 +187,9 @@ cdef object _full_argument_specification(Answer self, PyObject* const* args, Py_
     if type(function) is not _FunctionType or not _is_own(function):
         return DECLINED
     code = function.__code__
+    # A read of annotations may run their code, since CPython 3.14.
+    if getattr(function, "__annotate__", None) is not None:
+        return DECLINED
     if function.__annotations__ or function.__kwdefaults__ or code.co_kwonlyargcount:
         return DECLINED
     names = code.co_varnames

@@ -40,6 +40,7 @@ from tensorflow.python.trackable import data_structures
 from tensorflow.python.trackable.base import Trackable
 from tensorflow.python.util import dispatch
 
+from fastops._core import bytecode
 from fastops._specialize.guards.names import is_stand_in, upstream
 from fastops._specialize.libraries import (
     BOOKKEEPING,
@@ -104,7 +105,8 @@ _CONTAINERS = (dict, list, set, OrderedDict, defaultdict, np.ndarray)
 
 _OF_CLASSES = frozenset(
     {
-        *("__abstractmethods__", "__annotations__", "__dict__", "__doc__", "__module__"),
+        *("__abstractmethods__", "__annotate_func__", "__annotations__", "__annotations_cache__"),
+        *("__dict__", "__doc__", "__module__"),
         *("__dataclass_fields__", "__dataclass_params__", "__match_args__", "__orig_bases__"),
         *("__parameters__", "__slots__", "__weakref__", "_abc_impl"),
     }
@@ -611,6 +613,8 @@ def names_of(code):
 @functools.lru_cache(maxsize=MAX_CODES)
 def globals_in(code):
     """Return the names of globals and builtins that some code reads."""
+    if not bytecode.REVIEWED:
+        return names_of(code)
     return frozenset(
         instruction.argval
         for instruction in dis.get_instructions(code)
@@ -621,6 +625,8 @@ def globals_in(code):
 @functools.lru_cache(maxsize=MAX_CODES)
 def imports_of(code):
     """Return the names of modules that some code may import, or look up in `sys.modules`."""
+    if not bytecode.REVIEWED:
+        return names_of(code)
     names = {
         instruction.argval
         for instruction in dis.get_instructions(code)

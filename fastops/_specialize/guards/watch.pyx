@@ -52,6 +52,21 @@ cdef uint64_t _class_version(PyObject* kind):
     return ClassVersion(<PyTypeObject*>kind)
 
 
+cdef int _settle_annotations(kind) except -1:
+    """Read the annotations of a class, since the first read gives it another version.
+
+    From CPython 3.14 on, the first read runs their code. That of users is left alone: if the
+    program reads them later, a recording that depends on the class is made again.
+    """
+    for base in kind.__mro__:
+        if vars(base).get("__annotate_func__") is None or is_own(base.__module__):
+            try:
+                getattr(base, "__annotations__", None)
+            except Exception:  # a name in them does not exist
+                pass
+    return 0
+
+
 @cython.final
 cdef class Watch(Condition):
     """Compares the contents of some objects with the recorded contents.
@@ -79,8 +94,7 @@ cdef class Watch(Condition):
                 if entry[3] is not None:
                     place.part = <PyObject*>entry[3]
             elif place.kind == CLASS:
-                for base in entry[1].__mro__:  # a read may set it: do it before _class_version
-                    getattr(base, "__annotations__", None)
+                _settle_annotations(entry[1])
                 place.version = _class_version(place.at)
             elif place.kind == DICT:
                 place.version = DictVersion(place.at)

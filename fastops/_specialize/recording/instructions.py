@@ -8,13 +8,10 @@ has not been reviewed.
 import dis
 import functools
 import inspect
-import sys
 from typing import NamedTuple
 
+from fastops._core.bytecode import INPLACE, SUBSCRIPT
 from fastops._specialize.policy import MAX_CODES
-
-REVIEWED = (3, 10) <= sys.version_info < (3, 14)
-"""Whether the bytecode of the running Python has been reviewed."""
 
 LOAD = "load"
 """Pushes a local variable, or a variable of an outer function."""
@@ -101,7 +98,12 @@ class SuperAttribute(NamedTuple):
     name: str
 
 
-_SILENT = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME", "TO_BOOL"})
+_SILENT = frozenset(
+    {
+        *("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN", "PRECALL", "PUSH_NULL", "RESUME"),
+        "TO_BOOL",
+    }
+)
 
 # fmt: off
 _OTHER = frozenset(
@@ -115,8 +117,9 @@ _OTHER = frozenset(
         *("END_FOR", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC", "GEN_START"),
         *("GET_ITER", "KW_NAMES"),
         *("LIST_APPEND", "LIST_EXTEND", "LIST_TO_TUPLE", "LOAD_ASSERTION_ERROR", "LOAD_CLOSURE"),
+        "LOAD_COMMON_CONSTANT",  # an exception, or a builtin to compare a global with
         *("LOAD_FAST_AND_CLEAR", "MAKE_CELL", "MAKE_FUNCTION", "MAP_ADD"),
-        *("POP_TOP", "RAISE_VARARGS", "RERAISE", "RETURN_GENERATOR", "RETURN_VALUE"),
+        *("POP_ITER", "POP_TOP", "RAISE_VARARGS", "RERAISE", "RETURN_GENERATOR", "RETURN_VALUE"),
         *("ROT_FOUR", "ROT_N"),
         *("ROT_THREE", "ROT_TWO", "SET_ADD", "SET_FUNCTION_ATTRIBUTE", "SET_UPDATE", "SWAP"),
         *("UNARY_INVERT", "UNARY_NEGATIVE", "UNARY_POSITIVE"),
@@ -145,8 +148,6 @@ _JUMPS = frozenset({"JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUP
 _LEAVES = frozenset({"RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE"})
 
 _INTRINSICS = {3, 5, 6}  # the error of a generator; unary plus; a tuple of a list
-_INPLACE = 13  # BINARY_OP with an argument from this one on is an operator such as +=
-
 _REFUSED = {
     **dict.fromkeys(
         ("DELETE_GLOBAL", "DELETE_NAME", "STORE_GLOBAL", "STORE_NAME"), "assigns_global"
@@ -156,7 +157,9 @@ _REFUSED = {
     "STORE_SLICE": "assigns_item",
     **dict.fromkeys(("DELETE_DEREF", "STORE_DEREF"), "assigns_outer"),
     **dict.fromkeys(("IMPORT_FROM", "IMPORT_NAME", "IMPORT_STAR"), "imports"),
-    **dict.fromkeys(("BEFORE_WITH", "SETUP_WITH", "WITH_EXCEPT_START"), "with_statement"),
+    **dict.fromkeys(
+        ("BEFORE_WITH", "LOAD_SPECIAL", "SETUP_WITH", "WITH_EXCEPT_START"), "with_statement"
+    ),
     **dict.fromkeys(
         (
             *("CHECK_EG_MATCH", "CHECK_EXC_MATCH", "JUMP_IF_NOT_EXC_MATCH", "POP_EXCEPT"),
@@ -299,12 +302,12 @@ def _parts(instruction, code):
     """Return the steps of an instruction: pairs of a kind and a value."""
     name, value = instruction.opname, instruction.argval
     cells = code.co_cellvars + code.co_freevars
-    if name in ("LOAD_FAST", "LOAD_FAST_CHECK"):
+    if name in ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK"):
         # In Python 3.13 such an instruction also pushes the cell of a variable, for a closure.
         return [(OTHER, None) if value in cells else (LOAD, value)]
     if name == "LOAD_DEREF":
         return [(LOAD, value)]
-    if name == "LOAD_FAST_LOAD_FAST":
+    if name in ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"):
         return [(OTHER, None) if one in cells else (LOAD, one) for one in value]
     if name == "STORE_FAST_LOAD_FAST":
         loads = (OTHER, None) if value[1] in cells else (LOAD, value[1])
@@ -321,17 +324,17 @@ def _parts(instruction, code):
         return [(GLOBAL, value)]
     if name in ("LOAD_ATTR", "LOAD_METHOD"):
         return [(ATTRIBUTE, value)]
-    if name in ("LOAD_CONST", "RETURN_CONST"):
+    if name in ("LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST"):
         return [(CONSTANT, value)]
     if name == "BUILD_LIST":
         return [(LIST, None)]
     if name in ("BUILD_MAP", "BUILD_CONST_KEY_MAP"):
         return [(DICT, None)]
-    if name == "BINARY_SUBSCR":
+    if name == "BINARY_SUBSCR" or (name == "BINARY_OP" and instruction.arg == SUBSCRIPT):
         return [(ITEM, None)]
     if name == "STORE_SUBSCR":
         return [(SET_ITEM, None)]
-    if name.startswith("INPLACE_") or (name == "BINARY_OP" and instruction.arg >= _INPLACE):
+    if name.startswith("INPLACE_") or (name == "BINARY_OP" and instruction.arg in INPLACE):
         return [(ASSIGNING, None)]
     if name == "IS_OP":
         return [(IDENTITY, "is not" if instruction.arg else "is")]

@@ -38,6 +38,7 @@ import types
 import weakref
 from dataclasses import dataclass
 
+from fastops._core import bytecode
 from fastops._core.reasons import advice, text_of
 from fastops._specialize.guards.names import upstream
 from fastops._specialize.libraries import is_own
@@ -232,7 +233,7 @@ class _ProofReader(Judge):
 
     def read(self):
         code, flags = self.code, self.code.co_flags
-        if not instructions.REVIEWED:
+        if not bytecode.REVIEWED:
             raise UnprovenError("python_version")
         if self.frame.f_builtins is not vars(builtins) or type(self.frame.f_globals) is not dict:
             raise UnprovenError("own_globals")
