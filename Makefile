@@ -17,7 +17,7 @@ SOURCES := pyproject.toml setup.py $(wildcard tools/pep517/*/*.py) $(HEADERS) \
 	$(shell find fastops -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all matrix canary parity fuzz fuzz-guards bench bench-peers \
+.PHONY: help demo test test-slow test-all matrix canary parity fuzz fuzz-tapes fuzz-guards bench bench-peers \
 	figures gen lint docs docs-serve debug asan annotate wheels aarch64 gpu clean
 
 help:  ## list the targets
@@ -49,6 +49,9 @@ canary: $(VENV)/.test $(VENV)/.built  ## test nightly builds of TensorFlow and K
 
 fuzz-guards: $(VENV)/.test $(VENV)/.built  ## change parts of recorded objects, one at a time, until interrupted
 	PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m guards $(ARGS)
+
+fuzz-tapes: $(VENV)/.test $(VENV)/.built  ## draw programs with nested tapes and compare their gradients, until interrupted
+	PYTHONPATH=tests TF_CPP_MIN_LOG_LEVEL=3 $(BIN)python -m tapes $(ARGS)
 
 fuzz: $(VENV)/.test $(VENV)/.built  ## draw calls at random and compare them, until interrupted
 	$(PARITY) --forever $(ARGS)

@@ -145,8 +145,8 @@ def describe():
 cdef class Case:
     """What is known about walks of one shape."""
 
-    cdef list attrs         # of each recorded op
-    cdef list kinds         # of recorded calls. Both keep objects alive whose addresses are in the key
+    cdef list attrs         # of each recorded op; keeps alive what the key has by address
+    cdef list kinds         # of recorded calls, likewise
     cdef list registered    # for each op: its entry in TensorFlow's registry, and the function
     cdef bint custom        # whether a record has a custom gradient
     cdef bint never         # whether a gradient function is missing, unknown, or a user's

@@ -26,22 +26,23 @@ cdef int record_custom(const RecordedOp* op, str name, object maker, bint descri
 # from now on.
 cdef int compute_gradients_by(GradientOfRecord function) except -1
 # Walks over a tape, which is TensorFlow's object, and returns the gradients of the sources; None if
-# TensorFlow has to walk. All items are EagerTensors on this machine. The tape has no records of calls.
+# TensorFlow has to walk. All items are EagerTensors on this machine. The tape has no records of
+# calls.
 cdef list walk(object tape, list targets, list sources, list seeds)
 # Describes such a walk over at most `most` records. Returns False if it has no description.
 cdef bint describe_walk(object tape, list targets, list sources, list seeds, size_t most,
                         WalkShape* shape) except -1
 
-# Replaces the records of replayed calls on a tape by those of their ops, which TensorFlow's walk and
-# rules need. Returns how many there were.
+# Replaces the records of replayed calls on a tape by those of their ops, which TensorFlow's walk
+# and rules need. Returns how many there were.
 cdef int64_t expand_calls(object tape) except -1
 
 # Records a replayed call as one record on the only tape of this thread. `values` has the given
 # values, and those that Python sees; `made` all others that the replay has made. Returns False if
 # the ops have to be recorded one by one. The caller checks `may_keep`.
 cdef bint record_call(ReplaySteps* steps, object owner, PyObject** values, Made* made) except -1
-# Appends the attributes (the maker, if it has a custom gradient) and the names of the ops that a walk
-# passes, and what stands for its calls. Borrowed.
+# Appends the attributes (the maker, if it has a custom gradient) and the names of the ops that a
+# walk passes, and what stands for its calls. Borrowed.
 cdef int describe_ops(const WalkShape& shape, vector[PyObject*]* attrs, vector[PyObject*]* op_names,
                       vector[PyObject*]* kinds) except -1
 # The EagerTensor of a tensor of a walk. Borrowed.

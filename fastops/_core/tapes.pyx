@@ -64,8 +64,8 @@ cdef int record_op(Schema op, tuple attrs, PyObject** inputs, int num_inputs, Py
     cdef PyObject* done
     cdef int i
     if _records and RecordOnTapes(
-        deref(recorded_op(op)), <PyObject*>op.op_name, <PyObject*>attrs, inputs, num_inputs, outputs,
-        num_outputs,
+        deref(recorded_op(op)), <PyObject*>op.op_name, <PyObject*>attrs, inputs, num_inputs,
+        outputs, num_outputs,
     ):
         return 0
     given = tuple([<object>unkept(inputs[i]) for i in range(num_inputs)])

@@ -1,10 +1,10 @@
 // A replayed call as one record on a tape.
 //
-// A replay runs many ops. A tape would keep a record of each, but a walk that repeats never looks at
-// them: it is replayed, too. So the tape gets one record of the whole call, with the tensors that
-// the records of the ops would keep. Before TensorFlow walks over the tape, or a rule runs, the
-// record is expanded: the tape is then as if each op had been recorded when it ran. So the order of
-// the walk, and with it each sum, is the same.
+// A replay runs many ops. A tape would keep a record of each, but a walk that repeats never looks
+// at them: it is replayed, too. So the tape gets one record of the whole call, with the tensors
+// that the records of the ops would keep. Before TensorFlow walks over the tape, or a rule runs,
+// the record is expanded: the tape is then as if each op had been recorded when it ran. So the
+// order of the walk, and with it each sum, is the same.
 #ifndef FASTOPS_CPP_RECORDED_CALL_H_
 #define FASTOPS_CPP_RECORDED_CALL_H_
 
@@ -41,12 +41,12 @@ class ReplaySteps {
   struct Reached {
     std::string watched;  // by index in `given_`: 1 for a watched tensor
     std::vector<int> steps;
-    std::vector<int> inputs;   // slots: what the steps use of the given values and constants
-    std::vector<int> outputs;  // slots: what they make that Python sees
-    std::vector<int> objects;  // slots of the EagerTensors that the gradients need
-    std::vector<int> values;   // slots of other values that the gradients need
-    std::vector<int> shapes;   // slots of all outputs that are not in `values`
-    std::vector<int> place;    // of a slot, its index in `objects` or `values`; else -1
+    std::vector<int> inputs;       // slots: what the steps use of the given values and constants
+    std::vector<int> outputs;      // slots: what they make that Python sees
+    std::vector<int> objects;      // slots of the EagerTensors that the gradients need
+    std::vector<int> values;       // slots of other values that the gradients need
+    std::vector<int> shapes;       // slots of all outputs that are not in `values`
+    std::vector<int> place;        // of a slot, its index in `objects` or `values`; else -1
     std::vector<int> shape_place;  // of a slot, its index in `shapes`; else -1
   };
 
@@ -181,8 +181,8 @@ class CallRecord {
 
   // Takes the tensors of the values that only records keep out of `made`. `owner` keeps `replay`
   // alive.
-  CallRecord(ReplaySteps* replay, const Reached* reached, PyObject* owner,
-             PyObject* const* values, Made* made)
+  CallRecord(ReplaySteps* replay, const Reached* reached, PyObject* owner, PyObject* const* values,
+             Made* made)
       : replay_(replay), reached_(reached), owner_(Py_NewRef(owner)) {
     objects_.reserve(reached->objects.size());
     for (const int slot : reached->objects) {
@@ -265,11 +265,11 @@ class CallRecord {
     return true;
   }
 
-  // New numbers for the values that Python has not seen; -1 for other slots.
+  // New numbers for the values that the call has made; -1 for other slots.
   std::vector<int64_t> NewIds() const {
     std::vector<int64_t> ids(replay_->num_slots(), -1);
-    for (const int number : reached_->steps) {
-      for (const int slot : replay_->steps[number].outputs) ids[slot] = NewKeptId();
+    for (int slot = replay_->first_made; slot < replay_->first_constant; ++slot) {
+      ids[slot] = NewKeptId();
     }
     return ids;
   }
@@ -285,8 +285,7 @@ class CallRecord {
  private:
   const tensorflow::TensorShape& ShapeOf(int slot) const {
     const int place = reached_->shape_place[slot];
-    return place >= 0 ? shapes_[place]
-                      : TensorAt(objects_.size() + reached_->place[slot])->shape();
+    return place >= 0 ? shapes_[place] : TensorAt(objects_.size() + reached_->place[slot])->shape();
   }
 
   // None for a tensor that no gradient needs.
@@ -339,10 +338,11 @@ inline PyObject* WalkOverCall(CallRecord* call, PyObject* grads,
     seeds.push_back(Py_NewRef(grad));
   }
   std::vector<PyObject*> found(sources.size());
-  const absl::Status status = tape.ComputeGradient(*py_vspace, targets, sources, {}, seeds,
-                                                   absl::MakeSpan(found));
+  const absl::Status status =
+      tape.ComputeGradient(*py_vspace, targets, sources, {}, seeds, absl::MakeSpan(found));
   if (!status.ok()) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, std::string(status.message()).c_str());
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_RuntimeError, std::string(status.message()).c_str());
     return nullptr;
   }
   PyObject* list = PyList_New(reached.inputs.size());

@@ -273,8 +273,8 @@ inline void Insert(TapeOfOps* tape, int64_t number, const std::string& op_type,
     producers[output.GetID()] = number;
     usage[output.GetID()] = 1;
   }
-  records.try_emplace(number, OpsOfTape::mapped_type{op_type, std::move(outputs),
-                                                     std::move(inputs), backward, deleter});
+  records.try_emplace(number, OpsOfTape::mapped_type{op_type, std::move(outputs), std::move(inputs),
+                                                     backward, deleter});
 }
 
 // Adds the record of an op.

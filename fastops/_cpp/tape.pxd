@@ -72,8 +72,9 @@ cdef extern from "declarations.h" namespace "fastops":
     bool ExpandCalls(PyObject* tape) except *
     int64_t num_expanded_calls "fastops::CallRecord::num_expanded"
 
-    # The tensors are EagerTensors and others, of which `ObjectAt` makes EagerTensors. Borrowed. Only
-    # `fastops._core.tapes` calls `ObjectAt` and `Describe`: each module has its own kept values.
+    # The tensors are EagerTensors and others, of which `ObjectAt` makes EagerTensors. Borrowed.
+    # Only `fastops._core.tapes` calls `ObjectAt` and `Describe`, since each module has kept values
+    # of its own.
     cdef cppclass WalkShape:
         WalkShape()
         bool Read(PyObject* tape, const vector[PyObject*]& targets,

@@ -84,9 +84,10 @@ class WalkShape {
     size_t number;
   };
 
-  // Returns false for a walk that this class cannot describe: it passes more than `most` ops, TensorFlow has made some of them, some are not `described`, or a tensor is not on this
-  // machine. It also returns false for several targets if there are records of calls: the order of
-  // the walk is then that of numbers which only the records of ops have.
+  // Returns false for a walk that this class cannot describe: it passes more than `most` ops,
+  // TensorFlow has made some of them, some are not `described`, or a tensor is not on this machine.
+  // It also returns false for several targets if there are records of calls: the order of the walk
+  // is then that of numbers which only the records of ops have.
   bool Read(PyObject* object, const std::vector<PyObject*>& targets,
             const std::vector<PyObject*>& sources, size_t most) {
     const TapeOfOps& tape = TapeOf(object);

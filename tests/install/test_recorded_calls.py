@@ -1,7 +1,7 @@
 """Replayed calls that a tape records as one record, and that walks expand if they have to.
 
-Each program runs under TensorFlow and under `fastops.install`. The bytes must be the same, whichever
-records the tape has.
+Each program runs under TensorFlow and under `fastops.install`. The bytes must be the same,
+whichever records the tape has.
 """
 
 import threading
@@ -34,13 +34,15 @@ def not_installed():
 @pytest.fixture
 def model():
     layers = keras.layers
-    model = keras.Sequential([
-        keras.Input((4,)),
-        layers.Dense(8, activation="tanh"),
-        layers.Dense(8, activation="silu"),
-        layers.LayerNormalization(),
-        layers.Dense(3),
-    ])
+    model = keras.Sequential(
+        [
+            keras.Input((4,)),
+            layers.Dense(8, activation="tanh"),
+            layers.Dense(8, activation="silu"),
+            layers.LayerNormalization(),
+            layers.Dense(3),
+        ]
+    )
     for i, weight in enumerate(model.weights):
         weight.assign(floats(*weight.shape, seed=i))
     return model

@@ -17,7 +17,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tapes")
     parser.add_argument("--seed", type=int, default=0, help="the first seed; default: 0")
     parser.add_argument("--rounds", type=int, help="how many seeds to try; default: no limit")
-    parser.add_argument("--examples", type=int, default=200, help="programs of a seed; default: 200")
+    parser.add_argument(
+        "--examples", type=int, default=200, help="programs of a seed; default: 200"
+    )
     options = parser.parse_args()
     console = Console(stderr=True)
     policy.set_share(0)  # make recordings after one call

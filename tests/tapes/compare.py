@@ -1,7 +1,8 @@
 """Run a program as TensorFlow runs it and under `fastops.install`, and compare the bytes."""
 
-import fastops
 from support import difference
+
+import fastops
 from tapes.programs import World
 
 CALLS = 5

@@ -1,7 +1,7 @@
 """Draw programs of ops on one to three nested tapes, and run them.
 
-A program is data: nested `Level`s, one for each tape, each with `Step`s. `run` interprets it. So one
-program runs under TensorFlow and under `fastops.install`, and hypothesis can shrink it.
+A program is data: nested `Level`s, one for each tape, each with `Step`s. `World.run` interprets it.
+So one program runs under TensorFlow and under `fastops.install`, and hypothesis can shrink it.
 """
 
 from dataclasses import dataclass
@@ -183,7 +183,8 @@ class World:
     def __init__(self):
         random = np.random.default_rng(0)
         self.arrays = random.uniform(-1, 1, (2, SIZE, SIZE)).astype(np.float32)
-        self.variables = [tf.Variable(a) for a in random.uniform(-1, 1, (2, SIZE, SIZE)).astype("f")]
+        values = random.uniform(-1, 1, (2, SIZE, SIZE)).astype(np.float32)
+        self.variables = [tf.Variable(value) for value in values]
         self.layers = make_layers()
         self.watchable = [
             *self.variables,
