@@ -7,7 +7,7 @@ import sys
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from rich.console import Console
 
-import fastops
+from fastops._autodiff import walks
 from fastops._specialize import policy
 from tapes.compare import Comparison
 from tapes.programs import programs
@@ -46,10 +46,11 @@ def main():
                 failed += 1
                 console.print_exception()
                 console.print(f"[red]seed {number}: {type(error).__name__}[/red]")
-            walks = fastops.stats().kinds.get("GradientTape.gradient")
+            counts = walks.describe()
             console.print(
                 f"seed {number}: {comparison.programs} programs so far, {failed} seeds with a "
-                f"difference, {walks.copied if walks else 0} walks replayed"
+                f"difference; {counts['replayed']} walks replayed, with {counts['calls']} calls as "
+                f"one record; {counts['expanded']} calls expanded"
             )
     except KeyboardInterrupt:
         console.print("interrupted")

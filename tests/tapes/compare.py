@@ -5,8 +5,8 @@ from support import difference
 import fastops
 from tapes.programs import World
 
-CALLS = 5
-"""How often fastops runs a program. The first calls record, later ones replay."""
+CALLS = 10
+"""How often fastops runs a program. The first calls record layers, the next ones the walk."""
 
 
 class Comparison:

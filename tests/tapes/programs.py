@@ -107,7 +107,7 @@ KINDS = (
     [("unary", name) for name in UNARY]
     + [("binary", name) for name in BINARY]
     + [("variable", i) for i in range(2)]
-    + [("layer", i) for i in range(6)] * 2
+    + [("layer", i) for i in range(6)] * 5
 )
 
 
@@ -134,7 +134,7 @@ class Level:
     accessed: bool  # whether the tape watches variables that are read
     within: bool  # the gradient is computed within the tape
     reset: bool
-    targets: list
+    targets: list  # numbers of values, from the last one
     several: bool  # the targets are a list; else their sum
     sources: list
     seeded: bool  # with `output_gradients`
@@ -159,14 +159,14 @@ def levels(depth):
         Level,
         before=st.lists(steps, max_size=most),
         inner=levels(depth - 1) if depth else st.none(),
-        after=st.lists(steps, min_size=1, max_size=most),
+        after=st.lists(steps, min_size=min(most, 4), max_size=most),
         watched=st.lists(numbers, max_size=2),
         watches_late=st.one_of(st.none(), st.none(), numbers),
         persistent=rarely,
         accessed=st.sampled_from([True] * 5 + [False]),
         within=rarely,
         reset=st.sampled_from([False] * 15 + [True]),
-        targets=st.lists(numbers, min_size=1, max_size=2),
+        targets=st.lists(st.integers(0, 3), min_size=1, max_size=2),
         several=rarely,
         sources=st.lists(numbers, min_size=1, max_size=3),
         seeded=rarely,
@@ -188,7 +188,8 @@ class World:
         self.layers = make_layers()
         self.watchable = [
             *self.variables,
-            *(weight for layer in self.layers for weight in layer.trainable_weights),
+            # TensorFlow itself fails if it makes zeros for Keras's own variables.
+            *(weight.value for layer in self.layers for weight in layer.trainable_weights),
         ]
         self.ones = tf.ones((SIZE, SIZE))
 
@@ -251,7 +252,7 @@ class World:
         return made if made.shape == self.ones.shape else made * self.ones
 
     def _differentiate(self, level, values, tape):
-        chosen = [_pick(values, number) for number in level.targets]
+        chosen = [_pick(values, -1 - number) for number in level.targets]
         target = chosen if level.several else tf.add_n([tf.reduce_sum(value) for value in chosen])
         sources = [
             _pick(values, n) if n % 2 else self.watchable[n // 2 % len(self.watchable)]

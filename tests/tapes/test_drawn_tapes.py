@@ -12,7 +12,7 @@ from tapes.programs import programs
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "80"))
 """The number of programs. The default takes about a minute."""
 
 
