@@ -214,10 +214,13 @@ class World:
             if level.inner is not None:
                 self._run(level.inner, values, noted)
             self._steps(level.after, values, tape)
+            targets = [_pick(values, -1 - number) for number in level.targets]
+            if not level.several:
+                targets = tf.add_n([tf.reduce_sum(value) for value in targets])
             if level.within:
-                found = self._differentiate(level, values, tape)
+                found = self._differentiate(level, targets, values, tape)
         if not level.within:
-            found = self._differentiate(level, values, tape)
+            found = self._differentiate(level, targets, values, tape)
         if level.persistent:
             found += tape.gradient(values[-1], [values[0], *self.variables])
         for gradient in found:
@@ -251,18 +254,16 @@ class World:
             made = layer(x[None] if isinstance(layer, keras.layers.GRU) else x)
         return made if made.shape == self.ones.shape else made * self.ones
 
-    def _differentiate(self, level, values, tape):
-        chosen = [_pick(values, -1 - number) for number in level.targets]
-        target = chosen if level.several else tf.add_n([tf.reduce_sum(value) for value in chosen])
+    def _differentiate(self, level, targets, values, tape):
         sources = [
             _pick(values, n) if n % 2 else self.watchable[n // 2 % len(self.watchable)]
             for n in level.sources
         ]
         seeds = None
         if level.seeded:
-            seeds = [value * 0.5 for value in chosen] if level.several else tf.constant(3.0)
+            seeds = [value * 0.5 for value in targets] if level.several else tf.constant(3.0)
         return tape.gradient(
-            target,
+            targets,
             sources,
             output_gradients=seeds,
             unconnected_gradients="zero" if level.zero else "none",
