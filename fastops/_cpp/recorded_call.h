@@ -27,7 +27,7 @@ namespace fastops {
 // those of the constants. The values before `first_made` are given: arguments and handles.
 class ReplaySteps {
  public:
-  struct Step {
+  struct TapedStep {
     const RecordedOp* op;
     PyObject* name;   // borrowed, as are `attrs` and `constants`: the owner keeps them alive
     PyObject* attrs;  // of a call with a custom gradient: the maker of the gradient function
@@ -50,7 +50,7 @@ class ReplaySteps {
     std::vector<int> shape_place;  // of a slot, its index in `shapes`; else -1
   };
 
-  std::vector<Step> steps;
+  std::vector<TapedStep> steps;
   std::vector<PyObject*> constants;
   std::vector<int> shown;  // slots of the values that Python sees
   int first_made = 0, first_constant = 0;
@@ -92,7 +92,7 @@ class ReplaySteps {
   const std::vector<int>& given() {
     if (!has_given_) {
       std::vector<bool> seen(num_slots());
-      for (const Step& step : steps) {
+      for (const TapedStep& step : steps) {
         for (const int slot : step.inputs) {
           if (!IsMade(slot) && !seen[slot]) {
             seen[slot] = true;
@@ -142,7 +142,7 @@ class ReplaySteps {
     };
     for (size_t i = 0; i < steps.size(); ++i) {
       if (!recorded[i]) continue;
-      const Step& step = steps[i];
+      const TapedStep& step = steps[i];
       reached->steps.push_back(static_cast<int>(i));
       for (size_t j = 0; j < step.inputs.size(); ++j) {
         const int slot = step.inputs[j];
@@ -238,7 +238,7 @@ class CallRecord {
   bool AddTo(TapeOfOps* tape, int64_t first, const std::vector<int64_t>& ids) {
     std::vector<PyObject*> inputs, outputs;
     for (const int number : reached_->steps) {
-      const ReplaySteps::Step& step = replay_->steps[number];
+      const ReplaySteps::TapedStep& step = replay_->steps[number];
       std::vector<PyTapeTensor> made;
       std::vector<int64_t> used;
       made.reserve(step.outputs.size());

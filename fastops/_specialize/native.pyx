@@ -82,7 +82,7 @@ cdef class Custom:
 
 
 @cython.final
-cdef class _Kind:
+cdef class _TapedKind:
     """Stands for all recordings of which tapes record the same. Keeps the attributes alive."""
 
     cdef list attrs
@@ -156,7 +156,7 @@ cdef class TapeSteps:
         content = tuple(described), tuple(shown), self.steps.first_made, native.num_values
         self.kind = _kinds.get(content)
         if self.kind is None:
-            self.kind = _kinds.setdefault(content, _Kind(attrs))
+            self.kind = _kinds.setdefault(content, _TapedKind(attrs))
         self.steps.kind = <PyObject*>self.kind
 
 
