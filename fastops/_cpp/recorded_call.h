@@ -41,6 +41,8 @@ class ReplaySteps {
   struct Reached {
     std::string watched;  // by index in `given_`: 1 for a watched tensor
     std::vector<int> steps;
+    std::vector<int> numbers;      // of the records of the steps, from the first one of the call on
+    int num_numbers = 0;           // records that are dropped at once have numbers, too
     std::vector<int> inputs;       // slots: what the steps use of the given values and constants
     std::vector<int> outputs;      // slots: what they make that Python sees
     std::vector<int> objects;      // slots of the EagerTensors that the gradients need
@@ -113,12 +115,14 @@ class ReplaySteps {
     reached->watched = watched;
     std::vector<bool> on_tape(num_slots()), leads(num_slots());
     std::vector<bool> recorded(steps.size());
+    std::vector<int> numbers(steps.size());
     for (size_t i = 0; i < given().size(); ++i) on_tape[given()[i]] = watched[i] != 0;
     for (size_t i = 0; i < steps.size(); ++i) {
       recorded[i] = std::any_of(steps[i].inputs.begin(), steps[i].inputs.end(), [&](int slot) {
         return on_tape[slot] && tensorflow::eager::IsDtypeTrainable(dtypes[slot]);
       });
       if (!recorded[i]) continue;
+      numbers[i] = reached->num_numbers++;
       for (const int slot : steps[i].outputs) on_tape[slot] = true;
     }
     for (const int slot : shown) leads[slot] = true;
@@ -144,6 +148,7 @@ class ReplaySteps {
       if (!recorded[i]) continue;
       const TapedStep& step = steps[i];
       reached->steps.push_back(static_cast<int>(i));
+      reached->numbers.push_back(numbers[i]);
       for (size_t j = 0; j < step.inputs.size(); ++j) {
         const int slot = step.inputs[j];
         if (!IsMade(slot) && !is_input[slot]) {
@@ -237,8 +242,8 @@ class CallRecord {
   // the tensor in each slot. Returns false with a Python exception.
   bool AddTo(TapeOfOps* tape, int64_t first, const std::vector<int64_t>& ids) {
     std::vector<PyObject*> inputs, outputs;
-    for (const int number : reached_->steps) {
-      const ReplaySteps::TapedStep& step = replay_->steps[number];
+    for (size_t i = 0; i < reached_->steps.size(); ++i) {
+      const ReplaySteps::TapedStep& step = replay_->steps[reached_->steps[i]];
       std::vector<PyTapeTensor> made;
       std::vector<int64_t> used;
       made.reserve(step.outputs.size());
@@ -260,7 +265,8 @@ class CallRecord {
                             static_cast<int>(inputs.size()), outputs.data(),
                             static_cast<int>(outputs.size()));
       }
-      InsertRecord(tape, first++, step.op->name(), std::move(made), std::move(used), record);
+      InsertRecord(tape, first + reached_->numbers[i], step.op->name(), std::move(made),
+                   std::move(used), record);
     }
     return true;
   }
@@ -395,6 +401,9 @@ inline bool RecordCall(ReplaySteps* replay, PyObject* owner, PyObject* const* va
   }
   const ReplaySteps::Reached* reached = replay->Find(watched);
   if (reached == nullptr) return false;
+  // The numbers of the records of the ops stay free.
+  auto& next = const_cast<int64_t&>(Access(*tape, TapeNextOp()));
+  next += reached->num_numbers;
   if (reached->steps.empty()) return true;
   std::vector<int64_t> inputs;
   std::vector<PyTapeTensor> outputs;
@@ -406,9 +415,6 @@ inline bool RecordCall(ReplaySteps* replay, PyObject* owner, PyObject* const* va
                          LocalTensor(values[slot])->shape());
   }
   auto* call = new CallRecord(replay, reached, owner, values, made);
-  // The numbers of the records of the ops stay free.
-  auto& next = const_cast<int64_t&>(Access(*tape, TapeNextOp()));
-  next += static_cast<int64_t>(reached->steps.size());
   static const std::string name = "fastops.ReplayedCall";
   Insert(tape, next - 1, name, std::move(outputs), std::move(inputs),
          new PyBackwardFunction(BackwardOfCall{call}), [](PyBackwardFunction* backward) {
@@ -446,7 +452,7 @@ inline bool ExpandCalls(PyObject* object) {
       const auto found = usage.find(id);
       uses.push_back(found == usage.end() ? 0 : found->second);
     }
-    const auto first = number + 1 - static_cast<int64_t>(reached.steps.size());
+    const int64_t first = number + 1 - reached.num_numbers;
     const bool added = call->AddTo(tape, first, ids);
     if (added) {
       for (const int64_t id : entry.input_tensor_id) --usage[id];
