@@ -347,8 +347,9 @@ inline PyObject* WalkOverCall(CallRecord* call, PyObject* grads,
   const absl::Status status =
       tape.ComputeGradient(*py_vspace, targets, sources, {}, seeds, absl::MakeSpan(found));
   if (!status.ok()) {
-    if (!PyErr_Occurred())
+    if (!PyErr_Occurred()) {
       PyErr_SetString(PyExc_RuntimeError, std::string(status.message()).c_str());
+    }
     return nullptr;
   }
   PyObject* list = PyList_New(reached.inputs.size());

@@ -323,9 +323,14 @@ class WalkShape {
       const tensorflow::Tensor& tensor = *call->TensorAt(i);
       tensors_.push_back({nullptr, call, i});
       num_bytes_ += tensor.TotalBytes();
+      Add(tensor.dtype());
       AddShape(tensor.shape());
     }
-    for (const tensorflow::TensorShape& shape : call->shapes()) AddShape(shape);
+    const std::vector<int>& slots = call->reached().shapes;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      Add(call->replay().dtypes[slots[i]]);
+      AddShape(call->shapes()[i]);
+    }
     return true;
   }
 

@@ -4,13 +4,11 @@ import argparse
 import itertools
 import sys
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from rich.console import Console
 
 from fastops._autodiff import walks
 from fastops._specialize import policy
 from tapes.compare import Comparison
-from tapes.programs import programs
 
 
 def main():
@@ -26,22 +24,9 @@ def main():
     comparison, failed = Comparison(), 0
     try:
         for number in itertools.islice(itertools.count(options.seed), options.rounds):
-
-            @seed(number)
-            @settings(
-                max_examples=options.examples,
-                deadline=None,
-                database=None,
-                phases=[Phase.generate, Phase.shrink],
-                suppress_health_check=list(HealthCheck),
-            )
-            @given(programs)
-            def search(program):
-                comparison.check(program)
-
             try:
                 with console.status(f"seed {number}"):
-                    search()
+                    comparison.search(options.examples, number)
             except Exception as error:
                 failed += 1
                 console.print_exception()

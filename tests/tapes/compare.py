@@ -1,9 +1,10 @@
 """Run a program as TensorFlow runs it and under `fastops.install`, and compare the bytes."""
 
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from support import difference
 
 import fastops
-from tapes.programs import World
+from tapes.programs import World, programs
 
 CALLS = 10
 """How often fastops runs a program. The first calls record layers, the next ones the walk."""
@@ -15,6 +16,23 @@ class Comparison:
     def __init__(self):
         self.world = World()
         self.programs = 0
+
+    def search(self, examples, number):
+        """Draw and check programs, always the same ones for a number; raise for the least one."""
+
+        @seed(number)
+        @settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate, Phase.shrink],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(programs)
+        def search(program):
+            self.check(program)
+
+        search()
 
     def check(self, program):
         """Raise `AssertionError` if fastops computes anything else, or raises another error."""

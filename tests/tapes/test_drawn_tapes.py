@@ -3,12 +3,10 @@
 import os
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 import fastops
 from fastops._autodiff import walks
 from tapes.compare import Comparison
-from tapes.programs import programs
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -17,22 +15,8 @@ EXAMPLES = int(os.environ.get("EXAMPLES", "80"))
 
 
 def test_drawn_programs():
-    comparison = Comparison()
     before = walks.describe()
-
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(programs)
-    def search(program):
-        comparison.check(program)
-
-    search()
+    Comparison().search(EXAMPLES, 0)
     after = walks.describe()
     for name in ("replayed", "calls", "expanded"):
         assert after[name] > before[name], f"{name}: no walk of that kind was compared"
