@@ -82,7 +82,7 @@ cdef object _broadcast_to(BackwardOp* op):
     ):
         return DECLINED
     shape = typed_shape_of(op, x, dtype_of(tensor_of(shape)))
-    return summed(grad_of(op), axes, shape), None
+    return summed(op, grad_of(op), axes, shape), None
 
 
 cdef object _tile(BackwardOp* op):

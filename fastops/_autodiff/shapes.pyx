@@ -4,9 +4,10 @@
 from fastops._autodiff.backward_op cimport BackwardOp, is_complex, tensor_of
 from fastops._call_site cimport CallSite
 from fastops._core.declined cimport DECLINED
-from fastops._core.tensors cimport int_tensor, reduced_axes, sizes_of
+from fastops._core.tensors cimport int_tensor, reduced_axes, size_of, sizes_of
 from fastops._cpp.declarations cimport Sizes
 from fastops._tf.protos cimport DT_INT32, DataType
+from fastops._tf.tensor cimport Tensor
 
 from tensorflow.python.framework import dtypes as _dtypes
 
@@ -42,9 +43,20 @@ cdef object like(BackwardOp* op, object value, object grad):
     return _RESHAPE.run((grad, shape))
 
 
-cdef object summed(object grad, const Sizes& axes, object shape):
+cdef bint _all_ones(object value, const Sizes& axes) except -1:
+    cdef const Tensor* tensor = tensor_of(value)
+    cdef size_t i
+    for i in range(axes.size()):
+        if size_of(tensor, <int>axes[i]) != 1:
+            return False
+    return True
+
+
+cdef object summed(BackwardOp* op, object grad, const Sizes& axes, object shape):
     """Sum a gradient along axes, and reshape it: only sizes of one may be added or removed."""
-    return _RESHAPE.run((_SUM.run((grad, int_tensor(axes, DT_INT32, 0), True)), shape))
+    if op.recorded or not _all_ones(grad, axes):  # a sum along sizes of one is a copy
+        grad = _SUM.run((grad, int_tensor(axes, DT_INT32, 0), True))
+    return _RESHAPE.run((grad, shape))
 
 
 cdef object unbroadcast(BackwardOp* op, object x, object y, object x_grad, object y_grad):
@@ -59,9 +71,9 @@ cdef object unbroadcast(BackwardOp* op, object x, object y, object x_grad, objec
     x_shape = None if x_grad is None and not op.recorded else shape_of(op, x)
     y_shape = None if y_grad is None and not op.recorded else shape_of(op, y)
     if x_grad is not None:
-        x_grad = summed(x_grad, x_axes, x_shape)
+        x_grad = summed(op, x_grad, x_axes, x_shape)
     if y_grad is not None:
-        y_grad = summed(y_grad, y_axes, y_shape)
+        y_grad = summed(op, y_grad, y_axes, y_shape)
     return x_grad, y_grad
 
 

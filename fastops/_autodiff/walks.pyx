@@ -251,17 +251,23 @@ cdef int _read_arguments(const WalkShape& shape, Case case, bint natively,
 
 
 cdef int expand(object tape) except -1:
-    cdef int64_t expanded = expand_calls(tape)
-    if expanded:
-        _calls.reasons[_EXPANDED] = _calls.reasons.get(_EXPANDED, 0) + expanded
+    return _count_expanded(expand_calls(tape))
+
+
+cdef int _count_expanded(int64_t num_calls) except -1:
+    if num_calls:
+        _calls.reasons[_EXPANDED] = _calls.reasons.get(_EXPANDED, 0) + num_calls
     return 0
 
 
 cdef list _walk(str why, object tape, list targets, list sources, list seeds):
-    """Walk over the tape, and count why the walk is not replayed."""
-    expand(tape)
-    _counts.reasons[why] = _counts.reasons.get(why, 0) + 1
-    return walk(tape, targets, sources, seeds)
+    """Walk over the tape op by op, and count why the walk is not replayed."""
+    cdef int64_t num_calls
+    if why is not None:
+        _counts.reasons[why] = _counts.reasons.get(why, 0) + 1
+    gradients = walk(tape, targets, sources, seeds, &num_calls)
+    _count_expanded(num_calls)
+    return gradients
 
 
 cdef tuple describe_from(object tape, object target, list sources):
@@ -297,8 +303,7 @@ cdef list gradients_on(object tape, list targets, list sources, list seeds):
     cdef int64_t begin
     cdef int unmet
     if _generated is None:
-        expand(tape)
-        return walk(tape, targets, sources, seeds)
+        return _walk(None, tape, targets, sources, seeds)
     unmet = missing(_REQUIRED)
     if unmet:
         return _walk(reason_of(unmet), tape, targets, sources, seeds)

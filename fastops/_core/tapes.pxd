@@ -26,15 +26,15 @@ cdef int record_custom(const RecordedOp* op, str name, object maker, bint descri
 # from now on.
 cdef int compute_gradients_by(GradientOfRecord function) except -1
 # Walks over a tape, which is TensorFlow's object, and returns the gradients of the sources; None if
-# TensorFlow has to walk. All items are EagerTensors on this machine. The tape has no records of
-# calls.
-cdef list walk(object tape, list targets, list sources, list seeds)
+# TensorFlow has to walk. All items are EagerTensors on this machine. `num_calls` is set to the number
+# of replayed calls that the walk has passed op by op.
+cdef list walk(object tape, list targets, list sources, list seeds, int64_t* num_calls)
 # Describes such a walk over at most `most` records. Returns False if it has no description.
 cdef bint describe_walk(object tape, list targets, list sources, list seeds, size_t most,
                         WalkShape* shape) except -1
 
 # Replaces the records of replayed calls on a tape by those of their ops, which TensorFlow's walk
-# and rules need. Returns how many there were.
+# needs. Returns how many there were.
 cdef int64_t expand_calls(object tape) except -1
 
 # Records a replayed call as one record on the only tape of this thread. `values` has the given

@@ -2,8 +2,8 @@
 """Records on TensorFlow's tapes, and walks over them.
 
 `_cpp/tape.h` makes the records of ops that fastops runs. They are backward functions of
-TensorFlow's own tapes. A walk calls them, and they call the function that `compute_gradients_by`
-has set.
+TensorFlow's own tapes. A walk, TensorFlow's or that of `_cpp/backprop.h`, calls them, and they call
+the function that `compute_gradients_by` has set.
 """
 
 from cpython.exc cimport PyErr_Occurred
@@ -16,6 +16,7 @@ from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from fastops._cpp cimport tape as _tape
+from fastops._cpp.backprop cimport Backprop
 from fastops._cpp.python cimport Py_None
 from fastops._cpp.tape cimport (
     CanKeep,
@@ -30,7 +31,6 @@ from fastops._cpp.tape cimport (
     SpaceOfTensorFlow,
     TapeTensorOf,
     Unkept,
-    WalkTape,
     num_expanded_calls,
 )
 from fastops._cpp.text cimport Message
@@ -135,22 +135,32 @@ cdef vector[PyObject*] _items(list values) noexcept:
     return items
 
 
-cdef list walk(object tape, list targets, list sources, list seeds):
+cdef list walk(object tape, list targets, list sources, list seeds, int64_t* num_calls):
     cdef vector[PyObject*] found
-    cdef Status status
     cdef size_t i
+    num_calls[0] = 0
     if SpaceOfTensorFlow() != _space:
         return None
-    status = WalkTape(
-        <PyObject*>tape, _items(targets), _items(sources), _items(seeds), _add, &found
-    )
-    if not status.ok():
-        _raise(status)
+    _run(<PyObject*>tape, targets, sources, seeds, &found, num_calls)
     gradients = []
     for i in range(found.size()):
         gradients.append(<object>found[i])
         Py_DECREF(<object>found[i])
     return gradients
+
+
+cdef int _run(PyObject* tape, list targets, list sources, list seeds, vector[PyObject*]* found,
+              int64_t* num_calls) except -1:
+    cdef Backprop* backprop = new Backprop(tape, _add)
+    cdef Status status
+    try:
+        status = backprop.Run(_items(targets), _items(sources), _items(seeds), found)
+        num_calls[0] = <int64_t>backprop.num_calls()
+        if not status.ok():
+            _raise(status)
+    finally:
+        del backprop
+    return 0
 
 
 cdef bint describe_walk(object tape, list targets, list sources, list seeds, size_t most,

@@ -2,9 +2,9 @@
 //
 // A replay runs many ops. A tape would keep a record of each, but a walk that repeats never looks
 // at them: it is replayed, too. So the tape gets one record of the whole call, with the tensors
-// that the records of the ops would keep. Before TensorFlow walks over the tape, or a rule runs,
-// the record is expanded: the tape is then as if each op had been recorded when it ran. So the
-// order of the walk, and with it each sum, is the same.
+// that the records of the ops would keep. Any other walk (`Backprop`) passes the ops one by one,
+// and before TensorFlow walks over the tape, the record is expanded: the tape is then as if each op
+// had been recorded when it ran. So the order of the walk, and with it each sum, is the same.
 #ifndef FASTOPS_CPP_RECORDED_CALL_H_
 #define FASTOPS_CPP_RECORDED_CALL_H_
 
@@ -50,6 +50,7 @@ class ReplaySteps {
     std::vector<int> shapes;       // slots of all outputs that are not in `values`
     std::vector<int> place;        // of a slot, its index in `objects` or `values`; else -1
     std::vector<int> shape_place;  // of a slot, its index in `shapes`; else -1
+    std::vector<int> maker;  // of a slot, the index in `steps` of the step that makes it; or -1
   };
 
   std::vector<TapedStep> steps;
@@ -164,8 +165,10 @@ class ReplaySteps {
       }
       for (const int slot : step.kept) keep(slot);
     }
-    for (const int i : reached->steps) {
-      for (const int slot : steps[i].outputs) {
+    reached->maker.assign(num_slots(), -1);
+    for (size_t at = 0; at < reached->steps.size(); ++at) {
+      for (const int slot : steps[reached->steps[at]].outputs) {
+        reached->maker[slot] = static_cast<int>(at);
         if (is_kept[slot] && !is_shown[slot]) continue;
         reached->shape_place[slot] = static_cast<int>(reached->shapes.size());
         reached->shapes.push_back(slot);
@@ -238,34 +241,45 @@ class CallRecord {
   }
   const std::vector<tensorflow::TensorShape>& shapes() const { return shapes_; }
 
+  // The step with an index in `reached().steps`.
+  const ReplaySteps::TapedStep& step(size_t i) const { return replay_->steps[reached_->steps[i]]; }
+
+  // What a tape knows about the value in a slot that a step makes.
+  PyTapeTensor Described(int slot, int64_t id) const {
+    const int place = reached_->shape_place[slot];
+    return {
+        id, replay_->dtypes[slot],
+        place >= 0 ? shapes_[place] : TensorAt(objects_.size() + reached_->place[slot])->shape()};
+  }
+
+  // Makes the record of a step. `as_eager`: of EagerTensors, for a record that is used at once.
+  // Null with a Python exception.
+  TapeRecord* RecordOf(const ReplaySteps::TapedStep& step, bool as_eager) {
+    absl::InlinedVector<PyObject*, 8> inputs, outputs;
+    if (!Collect(step.custom ? step.kept : step.inputs, as_eager, &inputs)) return nullptr;
+    if (step.custom) {
+      return MakeCustomRecord(*step.op, step.name, step.attrs, true, inputs.data(),
+                              static_cast<int>(inputs.size()));
+    }
+    if (!Collect(step.outputs, as_eager, &outputs)) return nullptr;
+    return MakeRecord(*step.op, step.name, step.attrs, inputs.data(),
+                      static_cast<int>(inputs.size()), outputs.data(),
+                      static_cast<int>(outputs.size()));
+  }
+
   // Adds to `tape` the records of the ops, with numbers from `first` on. `ids` has the number of
   // the tensor in each slot. Returns false with a Python exception.
   bool AddTo(TapeOfOps* tape, int64_t first, const std::vector<int64_t>& ids) {
-    std::vector<PyObject*> inputs, outputs;
     for (size_t i = 0; i < reached_->steps.size(); ++i) {
-      const ReplaySteps::TapedStep& step = replay_->steps[reached_->steps[i]];
+      TapeRecord* record = RecordOf(step(i), false);
+      if (record == nullptr) return false;
       std::vector<PyTapeTensor> made;
       std::vector<int64_t> used;
-      made.reserve(step.outputs.size());
-      used.reserve(step.inputs.size());
-      for (const int slot : step.inputs) used.push_back(ids[slot]);
-      for (const int slot : step.outputs) {
-        made.emplace_back(ids[slot], replay_->dtypes[slot], ShapeOf(slot));
-      }
-      TapeRecord* record;
-      inputs.clear();
-      outputs.clear();
-      if (step.custom) {
-        if (!Collect(step.kept, &inputs)) return false;
-        record = MakeCustomRecord(*step.op, step.name, step.attrs, true, inputs.data(),
-                                  static_cast<int>(inputs.size()));
-      } else {
-        if (!Collect(step.inputs, &inputs) || !Collect(step.outputs, &outputs)) return false;
-        record = MakeRecord(*step.op, step.name, step.attrs, inputs.data(),
-                            static_cast<int>(inputs.size()), outputs.data(),
-                            static_cast<int>(outputs.size()));
-      }
-      InsertRecord(tape, first + reached_->numbers[i], step.op->name(), std::move(made),
+      made.reserve(step(i).outputs.size());
+      used.reserve(step(i).inputs.size());
+      for (const int slot : step(i).inputs) used.push_back(ids[slot]);
+      for (const int slot : step(i).outputs) made.push_back(Described(slot, ids[slot]));
+      InsertRecord(tape, first + reached_->numbers[i], step(i).op->name(), std::move(made),
                    std::move(used), record);
     }
     return true;
@@ -289,19 +303,27 @@ class CallRecord {
   static inline int64_t num_living = 0, num_expanded = 0;
 
  private:
-  const tensorflow::TensorShape& ShapeOf(int slot) const {
-    const int place = reached_->shape_place[slot];
-    return place >= 0 ? shapes_[place] : TensorAt(objects_.size() + reached_->place[slot])->shape();
+  // An EagerTensor. Borrowed; null with a Python exception.
+  PyObject* EagerAt(size_t i) {
+    if (IsObject(i)) return objects_[i];
+    const size_t at = i - objects_.size();
+    kept_.resize(values_.size());
+    if (kept_[at] == nullptr) {
+      kept_[at] = Wrap(std::move(values_[at]), replay_->runtime->host, replay_->runtime->context);
+    }
+    return kept_[at] == nullptr ? nullptr : Unkept(kept_[at]);
   }
 
-  // None for a tensor that no gradient needs.
-  bool Collect(const std::vector<int>& slots, std::vector<PyObject*>* objects) {
+  // Collects what is in some slots: None for a tensor that no gradient needs.
+  bool Collect(const std::vector<int>& slots, bool as_eager,
+               absl::InlinedVector<PyObject*, 8>* objects) {
     for (const int slot : slots) {
       const int place = reached_->place[slot];
       PyObject* object = Py_None;
       if (place >= 0) {
         const bool is_value = replay_->IsMade(slot) && !replay_->IsShown(slot);
-        object = ObjectAt(is_value ? objects_.size() + place : place);
+        const size_t i = is_value ? objects_.size() + place : place;
+        object = as_eager ? EagerAt(i) : ObjectAt(i);
       }
       if (object == nullptr) return false;
       objects->push_back(object);
@@ -314,7 +336,7 @@ class CallRecord {
   PyObject* owner_;
   std::vector<PyObject*> objects_;
   std::vector<tensorflow::Tensor> values_;
-  std::vector<PyObject*> kept_;  // what `values_` become when records of ops need them
+  std::vector<PyObject*> kept_;  // what `values_` become: kept values or EagerTensors
   std::vector<tensorflow::TensorShape> shapes_;
 };
 

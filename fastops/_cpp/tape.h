@@ -1,10 +1,9 @@
-// Records of ops on TensorFlow's tapes, made without Python, and the walk over them.
+// Records of ops on TensorFlow's tapes, made without Python.
 //
-// The tapes are TensorFlow's own objects, and the code that records and walks is compiled from its
-// header tensorflow/c/eager/tape.h. So a tape keeps what it would keep and walks in its own order,
-// and everything else that reads or fills a tape works as ever. What differs is the backward
-// function of a record, which holds a `TapeRecord` instead of a closure over Python objects, and
-// the `Space` of a walk, which calls such a function without making Python objects.
+// The tapes are TensorFlow's own objects, of the class in its header tensorflow/c/eager/tape.h. So
+// a tape keeps what it would keep, and everything else that reads or fills a tape works as ever.
+// What differs is the backward function of a record, which holds a `TapeRecord` instead of a
+// closure over Python objects.
 #ifndef FASTOPS_CPP_TAPE_H_
 #define FASTOPS_CPP_TAPE_H_
 
@@ -31,8 +30,6 @@
 #include "runtime.h"
 
 namespace fastops {
-
-using SpaceOfTapes = tensorflow::eager::VSpace<PyObject, PyBackwardFunction, PyTapeTensor>;
 
 // An op as tapes record it: its name, and the inputs and outputs that its gradient does not need.
 class RecordedOp {
@@ -261,7 +258,7 @@ using OpsOfTape = tensorflow::eager::OpTape<PyBackwardFunction, PyTapeTensor>;
 using UsageOfTape = std::unordered_map<int64_t, int64_t>;
 
 // Adds a record with a number to a tape, as `RecordOperation` of TensorFlow's class does with the
-// next number. That function copies its arguments, which takes as long again.
+// next number. That function copies its arguments.
 inline void Insert(TapeOfOps* tape, int64_t number, const std::string& op_type,
                    std::vector<PyTapeTensor>&& outputs, std::vector<int64_t>&& inputs,
                    PyBackwardFunction* backward, void (*deleter)(PyBackwardFunction*)) {
@@ -359,118 +356,6 @@ inline bool RecordCustomOnTapes(const RecordedOp& op, PyObject* op_name, PyObjec
                                 int num_outputs) {
   return RecordAs(op, inputs, num_inputs, outputs, num_outputs,
                   [&] { return MakeCustomRecord(op, op_name, maker, described, kept, num_kept); });
-}
-
-// What a walk does with gradients. Records of other makers, and gradients that are not plain
-// tensors, are TensorFlow's.
-class Space final : public SpaceOfTapes {
- public:
-  // Adds tensors. Takes a list; returns a new reference, or null with a Python exception.
-  using Add = PyObject* (*)(PyObject* list);
-
-  explicit Space(Add add) : add_(add) {}
-
-  int64_t NumElements(PyObject* tensor) const override { return py_vspace->NumElements(tensor); }
-
-  PyObject* AggregateGradients(absl::Span<PyObject* const> gradients) const override {
-    for (PyObject* gradient : gradients) {
-      if (!IsEagerTensor(gradient)) return py_vspace->AggregateGradients(gradients);
-    }
-    PyObject* list = PyList_New(gradients.size());
-    for (size_t i = 0; i < gradients.size(); ++i) PyList_SET_ITEM(list, i, gradients[i]);
-    PyObject* sum = add_(list);
-    Py_DECREF(list);
-    return sum;
-  }
-
-  absl::Status CallBackwardFunction(const std::string& op_type, PyBackwardFunction* backward,
-                                    const std::vector<int64_t>& unneeded,
-                                    absl::Span<PyObject* const> output_gradients,
-                                    absl::Span<PyObject*> result) const override {
-    const auto* own = backward->target<Backward>();
-    if (own == nullptr) {
-      return py_vspace->CallBackwardFunction(op_type, backward, unneeded, output_gradients, result);
-    }
-    absl::InlinedVector<PyObject*, 4> grads(output_gradients.begin(), output_gradients.end());
-    for (PyObject*& grad : grads) {
-      if (grad == nullptr) grad = Py_NewRef(Py_None);
-    }
-    PyObject* made = nullptr;
-    if (!PyErr_Occurred() && Unkeep(own->record)) {
-      made =
-          gradient_of_record(own->record, grads.data(), static_cast<int>(grads.size()), unneeded);
-    }
-    for (PyObject* grad : grads) Py_DECREF(grad);
-    if (made == nullptr) return absl::InternalError("gradient function threw exceptions");
-    PyObject** items = &made;
-    size_t length = 1;
-    if (PyTuple_CheckExact(made) || PyList_CheckExact(made)) {
-      items = PySequence_Fast_ITEMS(made);
-      length = PySequence_Fast_GET_SIZE(made);
-    }
-    if (length != result.size()) {
-      Py_DECREF(made);
-      return absl::InternalError(absl::StrCat("Recorded operation '", op_type,
-                                              "' returned too few gradients. Expected ",
-                                              result.size(), " but received ", length));
-    }
-    for (size_t i = 0; i < length; ++i) {
-      result[i] = items[i] == Py_None ? nullptr : Py_NewRef(items[i]);
-    }
-    Py_DECREF(made);
-    return absl::OkStatus();
-  }
-
-  absl::Status BuildOnesLike(const PyTapeTensor& tensor, PyObject** result) const override {
-    return py_vspace->BuildOnesLike(tensor, result);
-  }
-  int64_t TensorId(PyObject* tensor) const override { return py_vspace->TensorId(tensor); }
-  PyTapeTensor TapeTensorFromGradient(PyObject* tensor) const override {
-    return py_vspace->TapeTensorFromGradient(tensor);
-  }
-  void MarkAsResult(PyObject* gradient) const override { Py_INCREF(gradient); }
-  void DeleteGradient(PyObject* gradient) const override { Py_XDECREF(gradient); }
-
- private:
-  Add add_;
-};
-
-// Walks back over a tape from the targets to the sources, all of them EagerTensors on this machine.
-// `seeds` are the gradients of the targets. Fills `result` with a new reference for each source,
-// None for one that is not connected. As TensorFlow does, it returns an error status both for
-// errors of its own and with a Python exception.
-inline absl::Status WalkTape(PyObject* object, const std::vector<PyObject*>& targets,
-                             const std::vector<PyObject*>& sources,
-                             const std::vector<PyObject*>& seeds, Space::Add add,
-                             std::vector<PyObject*>* result) {
-  std::vector<int64_t> target_ids, source_ids;
-  for (PyObject* target : targets) target_ids.push_back(PyEagerTensor_ID(target));
-  for (PyObject* source : sources) source_ids.push_back(PyEagerTensor_ID(source));
-  std::unordered_map<int64_t, PyTapeTensor> both;
-  for (size_t i = 0; i < targets.size(); ++i) {
-    for (const int64_t id : source_ids) {
-      if (id != target_ids[i]) continue;
-      both.emplace(id, py_vspace->TapeTensorFromGradient(targets[i]));
-      break;
-    }
-  }
-  for (PyObject* seed : seeds) Py_INCREF(seed);
-  std::vector<PyObject*> found(sources.size());
-  const Space space(add);
-  absl::Status status = TapeOf(object).ComputeGradient(space, target_ids, source_ids, both, seeds,
-                                                       absl::MakeSpan(found));
-  if (!status.ok()) return status;
-  // A source that comes twice has the same gradient twice, and one reference to it.
-  std::unordered_set<int64_t> seen;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (found[i] == nullptr) {
-      found[i] = Py_NewRef(Py_None);
-    } else if (!seen.insert(source_ids[i]).second) {
-      Py_INCREF(found[i]);
-    }
-  }
-  *result = std::move(found);
-  return status;
 }
 
 // The object with TensorFlow's functions for gradients. A program may register another.

@@ -6,7 +6,6 @@ from libcpp.vector cimport vector
 
 from fastops._cpp.plan cimport Made
 from fastops._cpp.runtime cimport Runtime
-from fastops._tf.status cimport Status
 from fastops._tf.tensor cimport Tensor
 
 
@@ -33,8 +32,6 @@ cdef extern from "declarations.h" namespace "fastops":
         TapeRecord* record, PyObject** grads, int num_grads, const vector[int64_t]& unneeded
     ) except NULL
 
-    ctypedef PyObject* (*Add)(PyObject* gradients) except NULL
-
     GradientOfRecord gradient_of_record
 
     bool LoneTapeRecords()
@@ -50,9 +47,6 @@ cdef extern from "declarations.h" namespace "fastops":
     bool RecordCustomOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* maker,
                              bool described, PyObject** kept, int num_kept, PyObject** inputs,
                              int num_inputs, PyObject** outputs, int num_outputs)
-    Status WalkTape(PyObject* tape, const vector[PyObject*]& targets,
-                    const vector[PyObject*]& sources, const vector[PyObject*]& seeds, Add add,
-                    vector[PyObject*]* result)
     const void* SpaceOfTensorFlow()
 
     # What tapes record of a replay. Names, attributes, constants and the kind are borrowed.

@@ -25,6 +25,10 @@ cdef inline PyObject* call_original(Replacement self, PyObject* const* args, siz
     return PyObject_Vectorcall(<PyObject*>self.original, args, nargsf, keywords)
 
 
+# Whether calls go to a function now.
+cdef bint goes_to(Replacement self, vectorcall_t call) noexcept
+
+
 # Sets the function that handles the calls.
 cdef inline int take_calls(Replacement self, vectorcall_t call) noexcept:
     if self.guard is None:

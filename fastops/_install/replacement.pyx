@@ -130,6 +130,12 @@ cdef PyObject* _guarded(PyObject* callable, PyObject* const* args, size_t nargsf
     return (<Replacement>callable).while_holding(callable, args, nargsf, keywords)
 
 
+cdef bint goes_to(Replacement self, vectorcall_t call) noexcept:
+    if self.vectorcall == _guarded:
+        return self.while_holding == call and holds(self.guard)
+    return self.vectorcall == call
+
+
 def standing_alone(Replacement replacement not None):
     """Make a replacement usable directly: it is patched in nowhere, and active at all times."""
     replacement.always = True

@@ -17,7 +17,9 @@ from fastops._core.declined cimport DECLINED
 from fastops._core.tapes cimport compute_gradients_by
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.tape cimport TapeRecord
-from fastops._install.replacement cimport Replacement, call_original, live, replacing
+from fastops._install.replacement cimport (
+    Replacement, call_original, goes_to, live, replacing,
+)
 
 from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.pywrap_tfe import TFE_Py_RegisterGradientFunction as _register
@@ -75,6 +77,18 @@ def register(function):
         compute_gradients_by(NULL)
 
 
+cpdef bint runs_rules() except -1:
+    """Tell whether the rules run without a call of the stand-in.
+
+    While calls are verified, the stand-in has to be called.
+    """
+    return (
+        live
+        and isinstance(_registered, Replacement)
+        and goes_to(<Replacement>_registered, _gradient_function)
+    )
+
+
 cdef PyObject* _gradient_of_record(TapeRecord* record, PyObject** grads, int num_grads,
                                    const vector[int64_t]& unneeded) except NULL:
     cdef Py_ssize_t i
@@ -85,10 +99,7 @@ cdef PyObject* _gradient_of_record(TapeRecord* record, PyObject** grads, int num
         Py_INCREF(result)
         return <PyObject*>result
     function, result = _registered, DECLINED
-    # While calls are verified, the stand-in has another `vectorcall`, and has to be called.
-    if live and isinstance(function, Replacement) and (
-        (<Replacement>function).vectorcall == _gradient_function
-    ):
+    if runs_rules():
         result = gradients_of_record(record, grads, num_grads, unneeded)
         function = (<Replacement>function).original
     if result is DECLINED:
