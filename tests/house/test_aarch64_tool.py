@@ -177,6 +177,7 @@ def test_the_requirements_are_those_of_the_tests():
     assert asked[0] == f"tensorflow=={machine.TENSORFLOW}.*"
     names = {text.partition(">")[0] for text in asked}
     assert {"pytest", "hypothesis", "pytest-benchmark", "scikit-learn", "matplotlib"} <= names
+    assert {"cython", "setuptools"} <= names  # tests import the build
     assert not any("fastops" in text for text in asked)
 
 

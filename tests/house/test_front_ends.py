@@ -5,7 +5,6 @@ and NumPy are replaced by packages of a few lines, and the compiler by a script 
 so a build takes some seconds. Only the two versions of pip are downloaded.
 """
 
-import ensurepip
 import os
 import shutil
 import subprocess
@@ -123,8 +122,11 @@ class Wheels:
             )
             if done.returncode != 0 and which == "newest":
                 pytest.skip(f"pip cannot be downloaded: {done.stderr}")
-            bundled = Path(ensurepip.__file__).with_name("_bundled")
-            [self._pips[which]] = (place if done.returncode == 0 else bundled).glob("pip-*.whl")
+            if done.returncode != 0:
+                import ensurepip  # Debian has it in a package that is not always installed
+
+                place = Path(ensurepip.__file__).with_name("_bundled")
+            [self._pips[which]] = place.glob("pip-*.whl")
         return self._pips[which]
 
 

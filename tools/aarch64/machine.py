@@ -151,11 +151,11 @@ class Machine:
 
     @staticmethod
     def requirements():
-        """Return what pip installs: TensorFlow, and what the tests require."""
-        extras = (ROOT / "pyproject.toml").read_text()
-        extra = r"^{} = \[(.*?)\]$"
-        names = ("bench", "demo", "examples", "rollouts", "test")
-        texts = [re.search(extra.format(name), extras, re.M | re.S)[1] for name in names]
+        """Return what pip installs: TensorFlow, and what the tests and builds require."""
+        project = (ROOT / "pyproject.toml").read_text()
+        group = r"^{} = \[(.*?)\]$"
+        names = ("requires", "bench", "demo", "examples", "rollouts", "test")
+        texts = [re.search(group.format(name), project, re.M | re.S)[1] for name in names]
         asked = {found for text in texts for found in re.findall(r'"([^"]+)"', text)}
         ours = {one for one in asked if one.startswith("fastops") or "python_version" in one}
         return [f"tensorflow=={TENSORFLOW}.*", "rich>=13", *sorted(asked - ours)]
