@@ -26,8 +26,8 @@ cdef int record_custom(const RecordedOp* op, str name, object maker, bint descri
 # from now on.
 cdef int compute_gradients_by(GradientOfRecord function) except -1
 # Walks over a tape, which is TensorFlow's object, and returns the gradients of the sources; None if
-# TensorFlow has to walk. All items are EagerTensors on this machine. `num_calls` is set to the number
-# of replayed calls that the walk has passed op by op.
+# TensorFlow has to walk. All items are EagerTensors on this machine. `num_calls` is set to the
+# number of replayed calls that the walk has passed op by op.
 cdef list walk(object tape, list targets, list sources, list seeds, int64_t* num_calls)
 # Describes such a walk over at most `most` records. Returns False if it has no description.
 cdef bint describe_walk(object tape, list targets, list sources, list seeds, size_t most,
