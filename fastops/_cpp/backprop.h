@@ -276,9 +276,13 @@ class Backprop {
     const ReplaySteps::Reached& reached = call.get().reached();
     const Entry& entry = call.record.mapped();
     int index;
-    if (call.get().replay().IsMade(slot)) {
+    size_t i = 0;
+    while (i < reached.inputs.size() && reached.inputs[i] != slot) ++i;
+    if (i < reached.inputs.size()) {
+      index = ValueOf(entry.input_tensor_id[i]);  // which may add to `calls_`
+    } else {
       int64_t id = -1;  // which no tensor has
-      for (size_t i = 0; i < reached.outputs.size(); ++i) {
+      for (i = 0; i < reached.outputs.size(); ++i) {
         if (reached.outputs[i] == slot) id = entry.output_tensor_info[i].GetID();
       }
       index = static_cast<int>(values_.size());
@@ -288,10 +292,6 @@ class Backprop {
         value.maker = call.first_step + reached.maker[slot];
         value.of_call = true;
       }
-    } else {
-      size_t i = 0;
-      while (reached.inputs[i] != slot) ++i;
-      index = ValueOf(entry.input_tensor_id[i]);  // which may add to `calls_`
     }
     calls_[call_index].values[slot] = index;
     return index;

@@ -43,7 +43,8 @@ class ReplaySteps {
     std::vector<int> steps;
     std::vector<int> numbers;      // of the records of the steps, from the first one of the call on
     int num_numbers = 0;           // records that are dropped at once have numbers, too
-    std::vector<int> inputs;       // slots: what the steps use of the given values and constants
+    std::vector<int> inputs;       // slots of what the steps use that they do not make, except for
+                                   // values that Python does not see
     std::vector<int> outputs;      // slots: what they make that Python sees
     std::vector<int> objects;      // slots of the EagerTensors that the gradients need
     std::vector<int> values;       // slots of other values that the gradients need
@@ -152,7 +153,8 @@ class ReplaySteps {
       reached->numbers.push_back(numbers[i]);
       for (size_t j = 0; j < step.inputs.size(); ++j) {
         const int slot = step.inputs[j];
-        if (!IsMade(slot) && !is_input[slot]) {
+        // A program may watch such a value later, also one that the call has made.
+        if ((!IsMade(slot) || (is_shown[slot] && !on_tape[slot])) && !is_input[slot]) {
           is_input[slot] = true;
           reached->inputs.push_back(slot);
         }
@@ -296,8 +298,8 @@ class CallRecord {
 
   bool IsWatched(int slot) const {
     const auto& given = replay_->given();
-    const auto at = std::find(given.begin(), given.end(), slot) - given.begin();
-    return reached_->watched[at] != 0;
+    const auto found = std::find(given.begin(), given.end(), slot);
+    return found != given.end() && reached_->watched[found - given.begin()] != 0;
   }
 
   static inline int64_t num_living = 0, num_expanded = 0;
