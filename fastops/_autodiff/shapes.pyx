@@ -1,10 +1,12 @@
 # distutils: language = c++
 """Functions for rules that compute shapes of values, and bring gradients into these shapes."""
 
+from cpython.object cimport PyObject
+
 from fastops._autodiff.backward_op cimport BackwardOp, is_complex, tensor_of
 from fastops._call_site cimport CallSite
 from fastops._core.declined cimport DECLINED
-from fastops._core.tensors cimport int_tensor, reduced_axes, size_of, sizes_of
+from fastops._core.tensors cimport host_tensor, int_tensor, reduced_axes, size_of, sizes_of
 from fastops._cpp.declarations cimport Sizes
 from fastops._tf.protos cimport DT_INT32, DataType
 from fastops._tf.tensor cimport Tensor
@@ -43,9 +45,12 @@ cdef object like(BackwardOp* op, object value, object grad):
     return _RESHAPE.run((grad, shape))
 
 
-cdef bint _all_ones(object value, const Sizes& axes) except -1:
-    cdef const Tensor* tensor = tensor_of(value)
+cdef bint _sum_copies(object value, const Sizes& axes) noexcept:
+    """Whether all axes have size one. TensorFlow's kernel for the host then copies all bits."""
+    cdef const Tensor* tensor = host_tensor(<PyObject*>value)
     cdef size_t i
+    if tensor == NULL:
+        return False
     for i in range(axes.size()):
         if size_of(tensor, <int>axes[i]) != 1:
             return False
@@ -54,7 +59,7 @@ cdef bint _all_ones(object value, const Sizes& axes) except -1:
 
 cdef object summed(BackwardOp* op, object grad, const Sizes& axes, object shape):
     """Sum a gradient along axes, and reshape it: only sizes of one may be added or removed."""
-    if op.recorded or not _all_ones(grad, axes):  # a sum along sizes of one is a copy
+    if op.recorded or not _sum_copies(grad, axes):
         grad = _SUM.run((grad, int_tensor(axes, DT_INT32, 0), True))
     return _RESHAPE.run((grad, shape))
 

@@ -4,7 +4,7 @@ from libcpp.vector cimport vector
 from fastops._tf.status cimport Status
 
 
-cdef extern from "backprop.h" namespace "fastops":
+cdef extern from "declarations.h" namespace "fastops":
     # New reference. Null with a Python exception.
     ctypedef PyObject* (*Add)(PyObject* gradients) except NULL
 

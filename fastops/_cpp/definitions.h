@@ -5,6 +5,7 @@
 
 #include "acceptance.h"
 #include "arrays.h"
+#include "backprop.h"
 #include "capi.h"
 #include "draws.h"
 #include "frame.h"
