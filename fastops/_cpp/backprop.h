@@ -186,7 +186,7 @@ class Backprop {
     }
   }
 
-  // Deletes the records that do not lead to a source.
+  // Deletes the records that the walk does not reach.
   void UseUp() {
     OpsOfTape left;
     left.swap(records_);
