@@ -21,7 +21,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
 import fastops
-from fastops._autodiff import walks
+from fastops._autodiff import cases
 from fastops._core.tables import facts
 
 ROOT = Path(fastops.__file__).parents[1]
@@ -262,14 +262,14 @@ def free_ports(count):
 
 @contextmanager
 def walks_in_full():
-    """Walk over each tape: replay no walks that were recorded."""
-    configure = walks.configure
+    """Walk over each tape: replay no gradient functions."""
+    configure = cases.configure
     configure(None, None)
-    walks.configure = lambda generated, guard: None
+    cases.configure = lambda generated, guard: None
     try:
         yield
     finally:
-        walks.configure = configure
+        cases.configure = configure
 
 
 @contextmanager

@@ -6,15 +6,9 @@ records, how they are connected, the dtypes and shapes of the tensors that they 
 and on values that Python reads. So a walk is recorded as the call of a public function is: its
 arguments are the kept tensors and the gradients of the targets, its results the gradients of the
 sources. While it is recorded, TensorFlow's own gradient functions run, in TensorFlow's order.
-
-Walks are replayed only if all gradient functions are from the modules `_MODULES`, or are custom
-gradients of known libraries. These functions keep nothing from call to call, and read no state
-except that of the context. If an outer tape records, it records the ops of the replay.
 """
 
-cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -22,49 +16,35 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
+from fastops._autodiff.cases cimport Case, is_configured, new_case
 from fastops._core.preparing cimport flushes
 from fastops._core.tapes cimport (
     describe_ops, describe_walk, expand_calls, object_at, tensor_at, walk,
 )
-from fastops._core.threads cimport this_thread
-from fastops._cpp.options cimport Thread
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.tape cimport WalkShape
-from fastops._dispatch cimport Op
 from fastops._situation cimport (
     NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reason_of,
 )
 from fastops._specialize.cache cimport Cache
-from fastops._specialize.guards.names cimport Guard, holds as guard_holds
 from fastops._specialize.learned cimport CallCounts
 from fastops._specialize.policy cimport (
     Estimate,
-    MAX_FUNCTION_CASE_FAILURES,
     MAX_WALK_BYTES,
     MAX_WALK_RECORDS,
     MAX_WALKS,
     now,
 )
 from fastops._specialize.recording.record cimport Record
-from fastops._specialize.replay cimport Replay
 from fastops._specialize.specialization cimport (
     HIT, RECORD, REJECTED, WAIT, Decision, Specialization, reason_of_decision,
 )
-from fastops._specialize.trial cimport try_replay
 from fastops._tf.eager cimport recording as taped
 
 cdef extern from "definitions.h":
     pass
 
-from tensorflow.python.framework import ops as _tf_ops
-
 from fastops._core.reasons import text_of as _text_of
-from fastops._specialize.recording.recording import (
-    as_refusal,
-    numbers_in,
-    prepare_kernels,
-    recording,
-)
 
 # Reasons why walks are not replayed. Recordings add reasons of their own.
 cdef str _RECORDS = _text_of("walk_records")
@@ -83,37 +63,9 @@ cdef enum:
 # The extra cost of a recorded walk and of making its replay, by the time of a walk.
 cdef Estimate _cost = Estimate("recording of walks over tapes", 24.0)
 
-cdef dict _registrations = _tf_ops._gradient_registry._registry
-
-# fmt: off
-cdef frozenset _MODULES = frozenset([
-    f"tensorflow.python.ops.{name}"
-    for name in (
-        "array_grad", "array_ops", "image_grad", "linalg_grad", "math_grad", "nn_grad",
-        "resource_variable_ops",
-    )
-])
-# fmt: on
-
-cdef object _generated = None  # see `configure`
-cdef object _guard_of = None
 cdef Cache _cases = Cache(MAX_WALKS)  # by `WalkShape`
 cdef Case _last = None
 cdef unsigned long long _known_after = 0
-
-
-def configure(generated, guard):
-    """Begin to replay walks.
-
-    Parameters
-    ----------
-    generated : callable
-        See the parameter `passed` of `Replay`.
-    guard : callable
-        Given a list of pairs of a code object and its globals, returns the guard of the code.
-    """
-    global _generated, _guard_of
-    _generated, _guard_of = generated, guard
 
 
 def forget():
@@ -141,70 +93,6 @@ def describe():
     }
 
 
-@cython.final
-cdef class Case:
-    """What is known about walks of one shape."""
-
-    cdef list attrs         # of each recorded op; keeps alive what the key has by address
-    cdef list kinds         # of recorded calls, likewise
-    cdef list registered    # for each op: its entry in TensorFlow's registry, and the function
-    cdef bint custom        # whether a record has a custom gradient
-    cdef bint never         # whether a gradient function is missing, unknown, or a user's
-    cdef Specialization known
-    cdef dict ops
-    cdef set asked          # the numbers of the arguments whose objects a replay needs
-
-    cdef bint fits(self) except -1:
-        """Whether the gradient functions are those of the first walk."""
-        if self.never:
-            return False
-        for op_name, entry, function in self.registered:
-            if (
-                PyDict_GetItem(_registrations, op_name) != <PyObject*>entry
-                or PyDict_GetItem(<dict>entry, "type") != <PyObject*>function
-            ):
-                return False
-        return True
-
-    cdef int look_up(self, list op_names) except -1:
-        cdef dict ops = {}
-        self.registered = []
-        for attrs, op_name in zip(self.attrs, op_names):
-            if type(attrs) is tuple:
-                ops[op_name] = None
-            else:
-                self.custom = True
-                # What a user's function reads may change: the guards of walks compare names only.
-                self.never = self.never or attrs.of_users
-        for op_name in ops:
-            entry = _registrations.get(op_name)
-            function = None if entry is None else entry["type"]
-            if function is None:
-                # An op without an entry raises an error. The entry of an op that is registered as
-                # not differentiable, such as Shape, has no function.
-                self.never = self.never or entry is None
-            elif getattr(function, "__module__", None) not in _MODULES:
-                self.never = True
-            self.registered.append((op_name, entry, function))
-        return 0
-
-    def op(self, index, name):
-        """Return the `Op` of a step. Each step has one of its own, which remembers its last key."""
-        step_op = self.ops.get((index, name))
-        if step_op is None:
-            step_op = self.ops.setdefault((index, name), Op(name))
-        return step_op
-
-    cdef bint is_native(self) except -1:
-        """Whether all recordings run as kernels only."""
-        cdef Thread* thread = this_thread()
-        cdef Replay replay
-        for replay in self.known.variants:
-            if replay.native is None or not replay.native.may_run(thread):
-                return False
-        return len(self.known.variants) != 0
-
-
 cdef list _objects(const vector[PyObject*]& items):
     cdef size_t i
     return [<object>items[i] for i in range(items.size())]
@@ -225,12 +113,8 @@ cdef Case _case_of(const WalkShape& shape):
     if stored != NULL:
         case = <Case>stored
     else:
-        case = Case.__new__(Case)
-        case.known = Specialization(key, MAX_FUNCTION_CASE_FAILURES)
         describe_ops(shape, &attrs, &op_names, &kinds)
-        case.attrs, case.kinds = _objects(attrs), _objects(kinds)
-        case.look_up(_objects(op_names))
-        case.ops, case.asked = {}, set()
+        case = new_case(key, _objects(attrs), _objects(op_names), _objects(kinds))
         case = cases.put(key, case)
     _last = case
     return case
@@ -274,7 +158,7 @@ cdef tuple describe_from(object tape, object target, list sources):
     cdef WalkShape shape
     cdef Case case
     cdef size_t i
-    if _generated is None or missing(_REQUIRED):
+    if not is_configured() or missing(_REQUIRED):
         return None
     if _known_after != flushes:
         forget()
@@ -302,7 +186,7 @@ cdef list gradients_on(object tape, list targets, list sources, list seeds):
     cdef PyObject* result = NULL
     cdef int64_t begin
     cdef int unmet
-    if _generated is None:
+    if not is_configured():
         return _walk(None, tape, targets, sources, seeds)
     unmet = missing(_REQUIRED)
     if unmet:
@@ -350,7 +234,6 @@ cdef list _record(Record record, Case case, const WalkShape& shape, object tape,
     """Walk over the tape, and learn from it."""
     cdef Specialization known = case.known
     cdef Signature signature
-    cdef Guard guard
     cdef size_t i
     cdef int64_t begin = now(), walk_ns = known.account.shortest_ns
     cdef list gradients
@@ -360,31 +243,6 @@ cdef list _record(Record record, Case case, const WalkShape& shape, object tape,
     record.start({})
     gradients = _walk(_RECORDED, tape, targets, sources, seeds)
     record.stop()
-    if not record.started or record.witness is None:
-        return gradients
-    if case.custom and record.witness.objection is not None:
-        why, detail = record.witness.objection
-        known.refuse(_text_of(why), detail)
-        return gradients
-    guard = _guard_of([
-        (code, namespace) for (code, _), namespace in record.witness.codes.items()
-    ])
-    if not guard_holds(guard):
-        return gradients
-    try:
-        recorded = recording(record.recorder, arguments, [], tuple(gradients))
-        replay = Replay(recorded, case.op, _generated, (), guard)
-        prepare_kernels(record.recorder, recorded)
-        try_replay(replay, signature, [], tuple(gradients), [])
-    except Exception as problem:  # the walk has succeeded: only the recording fails
-        refused = as_refusal(problem)
-        known.refuse(refused.sentence, refused.detail)
-        return gradients
-    case.asked.update(
-        number
-        for number in (*numbers_in(recorded.result), *(check.number for check in recorded.checks))
-        if number < recorded.num_arguments
-    )
-    known.variants.append(replay)
-    _cost.learn(walk_ns, now() - begin - walk_ns)
+    if case.learn(record, signature, arguments, tuple(gradients)):
+        _cost.learn(walk_ns, now() - begin - walk_ns)
     return gradients

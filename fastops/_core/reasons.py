@@ -499,6 +499,13 @@ REGISTRY = {
             "nothing: TensorFlow's gradient functions are known, others may do anything",
         ),
         Reason(
+            "gradient_tensors",
+            "kind",
+            "a gradient function gets tensors of a kind for which it is not replayed",
+            "nothing: a gradient is an IndexedSlices, a tensor is a handle, is not on this machine,"
+            " or there are too many",
+        ),
+        Reason(
             "walk_size",
             "kind",
             "the records of a tape keep more tensors than a replay of its walk may keep",

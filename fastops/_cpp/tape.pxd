@@ -18,6 +18,7 @@ cdef extern from "declarations.h" namespace "fastops":
 
     # Everything is borrowed. None stands for a tensor that the gradient does not need.
     cdef cppclass TapeRecord:
+        const RecordedOp* op
         PyObject* op_name
         PyObject* attrs
         int num_inputs
@@ -41,6 +42,7 @@ cdef extern from "declarations.h" namespace "fastops":
     # These take EagerTensors and kept values. Borrowed.
     PyObject* Unkept(PyObject*) except NULL
     const Tensor* TapeTensorOf(PyObject*)
+    const void* TapeDevice(PyObject*)
 
     bool RecordOnTapes(const RecordedOp& op, PyObject* op_name, PyObject* attrs, PyObject** inputs,
                        int num_inputs, PyObject** outputs, int num_outputs)

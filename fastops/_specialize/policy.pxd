@@ -27,6 +27,7 @@ cpdef enum:
     MAX_BODIES = 64                    # functions called for elements, with kinds of elements
     MAX_BODY_TRACES = 4                # of one function: traces that differ in constants
     MAX_WALKS = 256                    # shapes of walks over tapes
+    MAX_RECORDED_OPS = 1024            # kinds of records whose gradient functions are replayed
     MAX_CODES = 4096                   # code objects and classes of users that were read
     MAX_LIBRARY_CODES = 8192           # code objects of libraries that were read
     MAX_MODULES = 4096                 # names of modules: whether they belong to known libraries
@@ -38,6 +39,7 @@ cpdef enum:
     MAX_CONSTANT_BYTES = 1048576       # of one constant that is an input of an op
     MAX_WALK_RECORDS = 2048            # of one tape whose walks are recorded
     MAX_WALK_BYTES = 16777216          # of the tensors that the records of one walk keep
+    MAX_OP_TENSORS = 32                # of one record whose gradient function is replayed
     MAX_GUARDED_PLACES = 50000         # places of one object that are compared
     MAX_SHARED_PARTS = 256             # objects in one object that shares recordings
     MAX_CALL_DEPTH = 3                 # calls below a function in which names are compared

@@ -3,7 +3,8 @@
 
 For every recorded op, TensorFlow calls one Python function, which looks up the gradient function
 that is registered for the op. The stand-in runs a rule instead, if there is one. For the records
-that fastops makes, the rule runs without the stand-in.
+that fastops makes, the rule runs without the stand-in, and a gradient function without a rule is
+replayed.
 """
 
 from cpython.object cimport PyObject
@@ -11,6 +12,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
+from fastops._autodiff.op_gradients cimport gradients_by_function, gradients_by_replay
 from fastops._autodiff.rules cimport gradients_by_rule, gradients_of_record
 from fastops._autodiff.walks cimport expand
 from fastops._core.declined cimport DECLINED
@@ -23,7 +25,6 @@ from fastops._install.replacement cimport (
 
 from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.pywrap_tfe import TFE_Py_RegisterGradientFunction as _register
-from tensorflow.python.util import nest as _nest
 
 
 def _type_of_tapes():
@@ -91,34 +92,22 @@ cpdef bint runs_rules() except -1:
 
 cdef PyObject* _gradient_of_record(TapeRecord* record, PyObject** grads, int num_grads,
                                    const vector[int64_t]& unneeded) except NULL:
-    cdef Py_ssize_t i
     maker = <object>record.attrs
     if type(maker) is not tuple:
         custom = maker.made([<object>record.inputs()[i] for i in range(record.num_inputs)])
-        result = custom(*_listed(grads, num_grads))
+        result = custom(*[<object>grads[i] for i in range(num_grads)])
         Py_INCREF(result)
         return <PyObject*>result
-    function, result = _registered, DECLINED
     if runs_rules():
         result = gradients_of_record(record, grads, num_grads, unneeded)
-        function = (<Replacement>function).original
-    if result is DECLINED:
-        result = _nest.flatten(function(
-            <object>record.op_name,
-            <object>record.attrs,
-            record.num_inputs,
-            _listed(record.inputs(), record.num_inputs) if record.keeps_inputs else None,
-            _listed(record.outputs(), record.num_outputs) if record.keeps_outputs else None,
-            _listed(grads, num_grads),
-            None if unneeded.empty() else tuple([unneeded[i] for i in range(unneeded.size())]),
-            None,
-        ))
+        if result is DECLINED:
+            result = gradients_by_replay(
+                (<Replacement>_registered).original, record, grads, num_grads, unneeded
+            )
+    else:
+        result = gradients_by_function(_registered, record, grads, num_grads, unneeded)
     Py_INCREF(result)
     return <PyObject*>result
-
-
-cdef tuple _listed(PyObject** items, int size):
-    return tuple([<object>items[i] for i in range(size)])
 
 
 cdef PyObject* _gradient_function(PyObject* callable, PyObject* const* args, size_t nargsf,

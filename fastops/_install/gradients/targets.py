@@ -5,7 +5,7 @@ from functools import cache
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop
 
-from fastops._autodiff import rules, walks
+from fastops._autodiff import cases, rules
 from fastops._install import lookups, restated, upstream
 from fastops._install.gradients import gradient_function
 from fastops._install.target import Target, generated
@@ -33,9 +33,9 @@ def _is_later(registered):
 
 
 def targets():
-    """Enable the rules that may run and the replays of walks, and yield the targets."""
+    """Enable the rules and the replays of gradient functions, and yield the targets."""
     rules.choose(_objection, _is_later, lookups.of_function)
-    walks.configure(generated, lookups.of_codes)
+    cases.configure(generated, lookups.of_codes)
     yield Target(
         "gradients",
         "backprop._gradient_function",
