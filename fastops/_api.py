@@ -40,6 +40,7 @@ with _build.chosen() as _running:
         Profile,
         PublicFunctionProfile,
         RecordingProfile,
+        WalkProfile,
     )
     from fastops._reports.stats import (
         FunctionStats,
@@ -108,6 +109,7 @@ __all__ = [
     "VerificationError",
     "VerificationReport",
     "VerificationWarning",
+    "WalkProfile",
     "__version__",
     "accelerated",
     "cache_info",

@@ -10,3 +10,6 @@ cdef bint pop_tape(object tape) except -1
 cdef int mark_failed(object tape) except -1
 # Does what TensorFlow does with a tape that has computed gradients and is not persistent.
 cpdef object use_up(object tape)
+# Calls the function of TensorFlow's runtime that walks over a tape, which is the first argument.
+# Profiles show the walk with the reason.
+cdef object walk_of_runtime(object function, str why, tuple arguments)

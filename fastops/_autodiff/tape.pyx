@@ -8,12 +8,17 @@ that of TensorFlow's runtime, which calls ``backprop._gradient_function`` for ea
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
+from libc.stdint cimport int64_t
 
-from fastops._autodiff.walks cimport describe_from, expand, gradients_on
+from fastops._autodiff.walks cimport count_walk, describe_from, expand, gradients_on
 from fastops._core.declined cimport DECLINED
 from fastops._core.holders cimport held, is_holder
+from fastops._core.measuring cimport note_walk
+from fastops._core.observer cimport is_measured
 from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
+from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
+from fastops._cpp.timer cimport Nanoseconds
 from fastops._situation cimport IN_ORDER, NO_TAPE, ONLY_HOST, missing
 from fastops._tf.eager cimport (
     TFE_Py_TapeSetNew,
@@ -39,6 +44,12 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _Var
 from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients as _Unconnected
 from tensorflow.python.util import nest as _nest
 
+from fastops._core.reasons import text_of as _text_of
+
+
+# Reasons why TensorFlow walks.
+cdef str _ARGUMENTS = _text_of("walk_arguments")
+cdef str _PLACEMENT = _text_of("walk_placement")
 
 cdef object _walk = pywrap_tfe.TFE_Py_TapeGradient
 cdef object _NONE = _Unconnected.NONE
@@ -116,6 +127,14 @@ cdef object watch_tensors(object tape, object tensors):
 cdef object tape_gradient(object tape, object target, object sources, object output_gradients,
                           object unconnected):
     """Return the result of ``tape.gradient``; `DECLINED` if TensorFlow has to compute it."""
+    result = _tape_gradient(tape, target, sources, output_gradients, unconnected)
+    if result is DECLINED:
+        count_walk(_ARGUMENTS)
+    return result
+
+
+cdef object _tape_gradient(object tape, object target, object sources, object output_gradients,
+                           object unconnected):
     cdef list targets, seeds, raw, flat
     cdef str kind
     cdef bint only_host
@@ -162,12 +181,23 @@ cdef object tape_gradient(object tape, object target, object sources, object out
     if kind == "none" and seeds is not None:
         walked = gradients_on(recorded._tape, targets, flat, seeds)
     if walked is None:
-        expand(recorded._tape)
-        walked = _walk(recorded._tape, targets, flat, seeds, raw, kind)
+        count_walk(_PLACEMENT)
+        walked = walk_of_runtime(
+            _walk, _PLACEMENT, (recorded._tape, targets, flat, seeds, raw, kind)
+        )
     use_up(tape)
     if type(sources) is list:
         return walked
     return tuple(walked) if type(sources) is tuple else walked[0]
+
+
+cdef object walk_of_runtime(object function, str why, tuple arguments):
+    cdef int64_t begin = Nanoseconds()
+    expand(arguments[0])
+    result = function(*arguments)
+    if is_measured(this_thread()):
+        note_walk(begin, Nanoseconds(), "tensorflow", why, 0)
+    return result
 
 
 cdef list _flat_sources(list sources):

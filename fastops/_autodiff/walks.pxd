@@ -7,3 +7,5 @@ cdef tuple describe_from(object tape, object target, list sources)
 # Puts the records of their ops in the place of the records of calls. Any walk of TensorFlow's over
 # a tape needs this.
 cdef int expand(object tape) except -1
+# Counts a walk that is not replayed.
+cdef int count_walk(str why) except -1

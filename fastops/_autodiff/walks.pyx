@@ -8,6 +8,7 @@ arguments are the kept tensors and the gradients of the targets, its results the
 sources. While it is recorded, TensorFlow's own gradient functions run, in TensorFlow's order.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
@@ -17,12 +18,16 @@ from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
 from fastops._autodiff.cases cimport Case, is_configured, new_case
+from fastops._core.measuring cimport note_walk
+from fastops._core.observer cimport is_measured
 from fastops._core.preparing cimport flushes
 from fastops._core.tapes cimport (
     describe_ops, describe_walk, expand_calls, object_at, tensor_at, walk,
 )
+from fastops._core.threads cimport this_thread
 from fastops._cpp.signature cimport Signature
 from fastops._cpp.tape cimport WalkShape
+from fastops._cpp.timer cimport Nanoseconds
 from fastops._situation cimport (
     NO_PROMOTION, ONE_REPLICA, PLAIN, missing, reason_of,
 )
@@ -144,14 +149,30 @@ cdef int _count_expanded(int64_t num_calls) except -1:
     return 0
 
 
-cdef list _walk(str why, object tape, list targets, list sources, list seeds):
+@cython.final
+cdef class WalkNote:
+    """What a profile shows of a walk."""
+
+    cdef bint replayed
+    cdef str reason
+    cdef int64_t records
+
+
+cdef list _walk(str why, object tape, list targets, list sources, list seeds, WalkNote note):
     """Walk over the tape op by op, and count why the walk is not replayed."""
     cdef int64_t num_calls
     if why is not None:
-        _counts.reasons[why] = _counts.reasons.get(why, 0) + 1
+        count_walk(why)
     gradients = walk(tape, targets, sources, seeds, &num_calls)
     _count_expanded(num_calls)
+    if note is not None:
+        note.reason = why
     return gradients
+
+
+cdef int count_walk(str why) except -1:
+    _counts.reasons[why] = _counts.reasons.get(why, 0) + 1
+    return 0
 
 
 cdef tuple describe_from(object tape, object target, list sources):
@@ -177,6 +198,22 @@ cdef tuple describe_from(object tape, object target, list sources):
 
 
 cdef list gradients_on(object tape, list targets, list sources, list seeds):
+    cdef WalkNote note
+    cdef int64_t begin
+    if not is_measured(this_thread()):
+        return _gradients_on(tape, targets, sources, seeds, None)
+    note = WalkNote.__new__(WalkNote)
+    begin = Nanoseconds()
+    gradients = _gradients_on(tape, targets, sources, seeds, note)
+    if gradients is not None:
+        note_walk(
+            begin, Nanoseconds(), "replay" if note.replayed else "fastops", note.reason,
+            note.records,
+        )
+    return gradients
+
+
+cdef list _gradients_on(object tape, list targets, list sources, list seeds, WalkNote note):
     cdef WalkShape shape
     cdef Signature signature
     cdef Case case
@@ -187,22 +224,24 @@ cdef list gradients_on(object tape, list targets, list sources, list seeds):
     cdef int64_t begin
     cdef int unmet
     if not is_configured():
-        return _walk(None, tape, targets, sources, seeds)
+        return _walk(None, tape, targets, sources, seeds, note)
     unmet = missing(_REQUIRED)
     if unmet:
-        return _walk(reason_of(unmet), tape, targets, sources, seeds)
+        return _walk(reason_of(unmet), tape, targets, sources, seeds, note)
     if _known_after != flushes:
         forget()
     if PyList_GET_SIZE(targets) != 1:
         expand(tape)
     if not describe_walk(tape, targets, sources, seeds, MAX_WALK_RECORDS, &shape):
-        return _walk(_RECORDS, tape, targets, sources, seeds)
+        return _walk(_RECORDS, tape, targets, sources, seeds, note)
+    if note is not None:
+        note.records = shape.num_records()
     # A walk drops the tensors of each record that it has passed. A replay keeps them all.
     if shape.num_bytes() > MAX_WALK_BYTES:
-        return _walk(_SIZE, tape, targets, sources, seeds)
+        return _walk(_SIZE, tape, targets, sources, seeds, note)
     case = _case_of(shape)
     if not case.fits():
-        return _walk(_FUNCTIONS, tape, targets, sources, seeds)
+        return _walk(_FUNCTIONS, tape, targets, sources, seeds, note)
     known = case.known
     decision = RECORD
     if PyList_GET_SIZE(known.variants) != 0:
@@ -213,24 +252,26 @@ cdef list gradients_on(object tape, list targets, list sources, list seeds):
             Py_DECREF(made)
             _counts.used += 1
             _calls.used += shape.num_calls()
+            if note is not None:
+                note.replayed = True
             return list(made)
     if decision == RECORD:
         decision = known.next(_cost.of(known.account.shortest_ns))
     if decision == RECORD:
         with Record() as record:
             if record.has_turn:
-                return _record(record, case, shape, tape, targets, sources, seeds)
+                return _record(record, case, shape, tape, targets, sources, seeds, note)
     if decision != WAIT:
         why = known.reason if decision == REJECTED else reason_of_decision(decision)
-        return _walk(why, tape, targets, sources, seeds)
+        return _walk(why, tape, targets, sources, seeds, note)
     begin = now()
-    gradients = _walk(reason_of_decision(WAIT), tape, targets, sources, seeds)
+    gradients = _walk(reason_of_decision(WAIT), tape, targets, sources, seeds, note)
     known.account.charge(now() - begin)
     return gradients
 
 
 cdef list _record(Record record, Case case, const WalkShape& shape, object tape, list targets,
-                  list sources, list seeds):
+                  list sources, list seeds, WalkNote note):
     """Walk over the tape, and learn from it."""
     cdef Specialization known = case.known
     cdef Signature signature
@@ -241,7 +282,7 @@ cdef list _record(Record record, Case case, const WalkShape& shape, object tape,
     _read_arguments(shape, case, False, &signature)
     arguments = [<object>signature.object(i) for i in range(signature.num_leaves())]
     record.start({})
-    gradients = _walk(_RECORDED, tape, targets, sources, seeds)
+    gradients = _walk(_RECORDED, tape, targets, sources, seeds, note)
     record.stop()
     if case.learn(record, signature, arguments, tuple(gradients)):
         _cost.learn(walk_ns, now() - begin - walk_ns)

@@ -56,6 +56,7 @@ cdef class ProfileRecorder(Observer):
     cdef dict threads         # the names of the calls' threads, by number
     cdef long opener          # the number of the thread that called `open`
     cdef list entries         # the calls' entries in the order of the calls; None: not collected
+    cdef list walks           # walks over tapes, in the order in which they ended: see `note_walk`
 
     cdef int add(self, str op_name, Measurement measured, int64_t dispatch_ns) except -1
     cdef int keep(self, Tally tally, Measurement measured) except -1
@@ -69,3 +70,9 @@ cdef class Tally:
     cdef int64_t kernel_ns
     cdef int64_t tensorflow_ns
     cdef dict reasons         # (path, reason, detail, changes) -> number of calls
+
+
+# Notes a walk over a tape in all profiles of this thread: its begin and end, by what it was made,
+# why it was not replayed (or None), and how many records it has passed.
+cdef int note_walk(int64_t start, int64_t stop, str executor, str reason,
+                   int64_t records) except -1

@@ -6,7 +6,7 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
-from fastops._core.observer cimport put
+from fastops._core.observer cimport measurer_of, put
 from fastops._core.reasons cimport P_DIRECT
 from fastops._core.threads cimport Thread, default_thread, this_thread
 from fastops._cpp.timer cimport Nanoseconds
@@ -81,6 +81,7 @@ cdef class ProfileRecorder(Observer):
         self.measures = True
         self.tallies = {}
         self.threads = {}
+        self.walks = []
 
     def open(self, *, new_threads=False, keep=False):
         """Begins to record the calls of this thread.
@@ -136,6 +137,14 @@ cdef class ProfileRecorder(Observer):
                 event.kernel_ns, event.left, event.back,
             ))
         return calls, dict(self.threads)
+
+    def noted_walks(self):
+        """Returns the walks over tapes, in the order in which they ended.
+
+        A walk is a tuple: the thread's number, the begin and the end, by what it was made, the
+        reason, and the number of records. Only the first MAX_EVENTS walks are kept.
+        """
+        return list(self.walks)
 
     def _name(self, number):
         """Stores the name of this thread. A thread that Python did not start gets its number."""
@@ -251,6 +260,19 @@ cdef class ProfileRecorder(Observer):
         event.back = measured.back
         self.events.push_back(event)
         return 0
+
+
+cdef int note_walk(int64_t start, int64_t stop, str executor, str reason,
+                   int64_t records) except -1:
+    cdef Thread* thread = this_thread()
+    cdef PyObject* innermost = measurer_of(thread)
+    cdef ProfileRecorder recorder = None if innermost == NULL else <ProfileRecorder>innermost
+    walk = (thread.number, start, stop, executor, reason, records)
+    while recorder is not None:
+        if recorder.is_open and <size_t>len(recorder.walks) < MAX_EVENTS:
+            recorder.walks.append(walk)
+        recorder = _around(recorder)
+    return 0
 
 
 cdef ProfileRecorder _around(ProfileRecorder recorder):

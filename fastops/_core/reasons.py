@@ -499,6 +499,18 @@ REGISTRY = {
             "nothing: TensorFlow's gradient functions are known, others may do anything",
         ),
         Reason(
+            "walk_arguments",
+            "kind",
+            "tape.gradient is called with arguments or for a tape that TensorFlow's method handles",
+            "pass tensors and variables, alone or in a flat list, and call it after the with block",
+        ),
+        Reason(
+            "walk_placement",
+            "kind",
+            "a walk makes zeros for sources that are not connected, or there are several devices",
+            "nothing: TensorFlow's walk makes these zeros, and places what it makes",
+        ),
+        Reason(
             "gradient_tensors",
             "kind",
             "a gradient function gets tensors of a kind for which it is not replayed",

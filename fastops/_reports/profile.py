@@ -267,6 +267,36 @@ class PublicFunctionProfile:
     to_dict = MethodProfile.to_dict
 
 
+@dataclass(frozen=True)
+class WalkProfile:
+    """Walks back over the records of tapes in a profile, under `install`: those of one kind.
+
+    Attributes
+    ----------
+    executor : str
+        ``"replay"`` (as an earlier walk over records of the same kinds), ``"fastops"`` (op by op),
+        or ``"tensorflow"``.
+    reason : str or None
+        Why the walks were not replayed; None if they were.
+    walks, ns : int
+        The number of walks, and their nanoseconds with the ops in them.
+    records : int
+        The number of records on the way from the targets to the sources, in all these walks. It is
+        0 for walks whose records have no description, such as TensorFlow's.
+
+    Notes
+    -----
+    While a profile is open, a replayed call runs op by op, and each op has a record. So the first
+    walks over the records of such calls are not replayed, even if those before the profile were.
+    """
+
+    executor: str
+    reason: str | None
+    walks: int
+    ns: int
+    records: int
+
+
 class Profile(Printed):
     """The result of `profile`. It prints as a table, also in notebooks, and can be read any time.
 
@@ -289,6 +319,8 @@ class Profile(Printed):
     public_functions : list of PublicFunctionProfile
         The calls of public functions that `install` replays: replayed or not, and why, with the
         recordings.
+    walks : list of WalkProfile
+        The walks back over tapes, such as in ``tape.gradient``: how they were made, and why.
     """
 
     def __init__(self, recorder, functions, replayable, frames=None):
@@ -331,6 +363,15 @@ class Profile(Printed):
         ]
 
     @property
+    def walks(self):
+        sums = {}
+        for _, start, stop, executor, reason, records in self._recorder.noted_walks():
+            kind = sums.setdefault((executor, reason), [0, 0, 0])
+            kind[:] = kind[0] + 1, kind[1] + stop - start, kind[2] + records
+        profiles = [WalkProfile(*kind, *numbers) for kind, numbers in sums.items()]
+        return sorted(profiles, key=lambda profile: -profile.ns)
+
+    @property
     def total_ns(self):
         return self._recorder.times()[0]
 
@@ -363,6 +404,7 @@ class Profile(Printed):
             "functions": [dict(vars(function)) for function in self.functions],
             "methods": [method.to_dict() for method in self.methods],
             "public_functions": [function.to_dict() for function in self.public_functions],
+            "walks": [dict(vars(walk)) for walk in self.walks],
         }
 
     def to_html(self, path=None):
@@ -452,7 +494,11 @@ class Profile(Printed):
             (thread, planned.title, executor, began, ended)
             for thread, planned, executor, began, ended in list(self._functions.times)
         ]
-        return Seen(opener, start, stop, calls, threads, runs, noted)
+        walks = [
+            (thread, executor, began, ended)
+            for thread, began, ended, executor, *_ in self._recorder.noted_walks()
+        ]
+        return Seen(opener, start, stop, calls, threads, runs, walks, noted)
 
     def _limits(self):
         """Return the limits of pictures as plain data: missing calls and the costs of noting."""
@@ -527,6 +573,21 @@ class Profile(Printed):
                 [(function.name, f"{function.calls:,}", _how(function)) for function in functions],
             )
 
+        if walks := self.walks:
+            yield (
+                _WALK_COLUMNS,
+                [
+                    (
+                        walk.executor,
+                        f"{walk.walks:,}",
+                        in_units(walk.ns),
+                        f"{walk.records:,}",
+                        _with_hint(walk.reason or ""),
+                    )
+                    for walk in walks
+                ],
+            )
+
     def _summary(self):
         total, inside = self._recorder.times()
         text = f"{in_units(total)} in all, {in_units(total - inside)} of it above the dispatch."
@@ -562,6 +623,7 @@ _REASON_COLUMNS = ("reason", "meaning", "what to do")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
 _METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
 _PUBLIC_COLUMNS = ("public function", "calls", "how")
+_WALK_COLUMNS = ("executor", "walks", "time", "records", "why")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")
 _SHOWN_GUARDS = ("settings", "values", "surroundings")
 """The kinds of guards whose texts are printed. For other kinds, their number is printed."""

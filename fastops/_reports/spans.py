@@ -91,6 +91,8 @@ class Seen:
         The names of threads by number.
     runs : list of tuple
         Calls of traced functions: the thread, the title, the executor, the begin and the end.
+    walks : list of tuple
+        Walks back over tapes: the thread, the executor, the begin and the end.
     noted : Noted or None
         The calls of Python's functions in the thread `opener`.
     """
@@ -101,6 +103,7 @@ class Seen:
     calls: list
     threads: dict
     runs: list
+    walks: list
     noted: "Noted | None"
 
 
@@ -239,6 +242,10 @@ def tracks(profile, *, corrected):
         title = f"{name} ({'plan' if executor == 'plan' else 'graph'})"
         by_thread.setdefault(thread, []).append(
             Span(title, kind, start, stop, {"executor": executor})
+        )
+    for thread, executor, start, stop in seen.walks:
+        by_thread.setdefault(thread, []).append(
+            Span(f"walk over a tape ({executor})", "dispatch", start, stop, {"executor": executor})
         )
     for event in seen.calls:
         by_thread.setdefault(event[1], []).extend(_of_call(*event))

@@ -1,5 +1,6 @@
 """`fastops.profile` and `fastops.explain`, the log of fallbacks, and the magics of IPython."""
 
+import json
 import logging
 import threading
 import time
@@ -18,6 +19,7 @@ from fastops._core.reasons import REGISTRY, hint_of
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("fresh")]
 
 X = tf.constant([1.0, 2.0])
+REASON_IDS = {reason.sentence: name for name, reason in REGISTRY.items()}
 MIXED = [X[0], tf.Variable(2.0)]  # a list with a variable, which TensorFlow converts
 
 
@@ -429,7 +431,7 @@ def test_plain_data():
     assert plain(data)
     assert list(data) == [
         "total_ns", "above_ns", "dispatch_ns", "kernel_ns", "tensorflow_ns", "ops",
-        "functions", "methods", "public_functions",
+        "functions", "methods", "public_functions", "walks",
     ]  # fmt: skip
     (detour,) = data["ops"]["Neg"]["detours"]
     assert detour == {
@@ -569,3 +571,69 @@ def test_errors_in_ipython(shell, capsys):
     assert shell.user_ns["a"] == 1
     assert not ProfileRecorder().calls()
     shell.run_line_magic("unload_ext", "fastops")
+
+
+# ---------------------------------------------------------------------------------------------
+# Walks over tapes
+# ---------------------------------------------------------------------------------------------
+
+
+def slope(sources=X, **options):
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        y = tf.sin(X) * X
+    return tape.gradient(y, sources, **options)
+
+
+def test_walks():
+    fastops.install()
+    with fastops.profile() as report:
+        for _ in range(8):
+            slope()
+        slope({"x": X})
+        slope([X, tf.ones([])], unconnected_gradients="zero")
+    found = {(walk.executor, REASON_IDS.get(walk.reason)): walk for walk in report.walks}
+    assert set(found) == {
+        ("replay", None),
+        ("fastops", "recording_not_due"),
+        ("fastops", "recorded"),
+        ("tensorflow", "walk_arguments"),
+        ("tensorflow", "walk_placement"),
+    }
+    walk = found["replay", None]
+    assert walk.walks >= 4
+    assert walk.records == 2 * walk.walks
+    assert 0 < walk.ns < report.total_ns
+    assert all(walk.walks == 1 for walk in report.walks if walk.executor == "tensorflow")
+    assert report.to_dict()["walks"][0]["ns"] == report.walks[0].ns
+    assert "a walk makes zeros" in str(report)
+    names = [event["name"] for event in json.loads(report.to_chrome_trace())["traceEvents"]]
+    assert names.count("walk over a tape (replay)") == walk.walks
+
+
+def test_walks_of_nested_profiles_and_of_other_threads():
+    fastops.install()
+    with fastops.profile() as outer:
+        slope()
+        with fastops.profile() as inner:
+            slope()
+            other = threading.Thread(target=slope)
+            other.start()
+            other.join()
+    slope()
+    assert sum(walk.walks for walk in outer.walks) == 2
+    assert sum(walk.walks for walk in inner.walks) == 1
+    with fastops.profile() as report:
+        pass
+    assert report.walks == []
+
+
+def test_a_walk_that_raises_is_not_noted():
+    fastops.install()
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        y = tf.sin(X)
+    tape.gradient(y, X)
+    with fastops.profile() as report, pytest.raises(RuntimeError, match="non-persistent"):
+        tape.gradient(y, X)
+    assert report.walks == []

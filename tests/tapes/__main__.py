@@ -6,7 +6,7 @@ import sys
 
 from rich.console import Console
 
-from fastops._autodiff import walks
+from fastops._autodiff import op_gradients, walks
 from fastops._specialize import policy
 from tapes.compare import Comparison
 
@@ -35,7 +35,8 @@ def main():
             console.print(
                 f"seed {number}: {comparison.programs} programs so far, {failed} seeds with a "
                 f"difference; {counts['replayed']} walks replayed, with {counts['calls']} calls as "
-                f"one record; {counts['expanded']} calls expanded"
+                f"one record; {counts['expanded']} calls expanded; "
+                f"{op_gradients.describe()['replayed']} gradient functions replayed"
             )
     except KeyboardInterrupt:
         console.print("interrupted")

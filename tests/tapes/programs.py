@@ -72,6 +72,12 @@ UNARY = {
     "first row": lambda x: x[0],
     "column": lambda x: x[:, 1:2],
     "rows": lambda x: tf.gather(x, [2, 0, 2]),
+    "columns": lambda x: tf.gather(x, [2, 0, 2], axis=1),
+    "sorted": lambda x: tf.sort(x, axis=0),
+    "rolled": lambda x: tf.roll(x, 1, axis=1),
+    "cumulated": lambda x: tf.cumsum(x, axis=1, reverse=True),
+    "product": lambda x: tf.reduce_prod(x, axis=1),
+    "cosine": tf.cos,
     "sum": lambda x: tf.reduce_sum(x, axis=0),
     "mean": lambda x: tf.reduce_mean(x, axis=1, keepdims=True),
     "maximum": lambda x: tf.reduce_max(x, axis=0, keepdims=True),
@@ -101,6 +107,7 @@ BINARY = {
     "added": lambda x, y: tf.add_n([x, y, x]),
     "einsum": lambda x, y: tf.einsum("ij,kj->ik", x, y),
     "difference": tf.math.squared_difference,
+    "angle": lambda x, y: tf.atan2(x, 2.0 + tf.square(y)),
 }
 
 KINDS = (

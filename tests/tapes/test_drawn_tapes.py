@@ -5,7 +5,7 @@ import os
 import pytest
 
 import fastops
-from fastops._autodiff import walks
+from fastops._autodiff import op_gradients, walks
 from tapes.compare import Comparison
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -15,9 +15,10 @@ EXAMPLES = int(os.environ.get("EXAMPLES", "80"))
 
 
 def test_drawn_programs():
-    before = walks.describe()
+    functions, before = op_gradients.describe(), walks.describe()
     Comparison().search(EXAMPLES, 0)
     after = walks.describe()
     for name in ("replayed", "calls", "expanded"):
         assert after[name] > before[name], f"{name}: no walk of that kind was compared"
+    assert op_gradients.describe()["replayed"] > functions["replayed"]
     assert not fastops.is_installed()

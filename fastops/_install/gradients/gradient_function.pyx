@@ -14,7 +14,7 @@ from libcpp.vector cimport vector
 
 from fastops._autodiff.op_gradients cimport gradients_by_function, gradients_by_replay
 from fastops._autodiff.rules cimport gradients_by_rule, gradients_of_record
-from fastops._autodiff.walks cimport expand
+from fastops._autodiff.tape cimport walk_of_runtime as _walk_over
 from fastops._core.declined cimport DECLINED
 from fastops._core.tapes cimport compute_gradients_by
 from fastops._cpp.python cimport PyVectorcall_NARGS
@@ -25,6 +25,11 @@ from fastops._install.replacement cimport (
 
 from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.pywrap_tfe import TFE_Py_RegisterGradientFunction as _register
+
+
+from fastops._core.reasons import text_of as _text_of
+
+cdef str _ARGUMENTS = _text_of("walk_arguments")
 
 
 def _type_of_tapes():
@@ -50,9 +55,15 @@ def walk_of_runtime(original):
 cdef PyObject* _walk_of_runtime(PyObject* callable, PyObject* const* args, size_t nargsf,
                                 PyObject* keywords) except NULL:
     # args: the runtime's tape, targets, sources, and so on
-    if PyVectorcall_NARGS(nargsf) != 0 and type(<object>args[0]) is _RuntimeTape:
-        expand(<object>args[0])
-    return call_original(<Replacement>callable, args, nargsf, keywords)
+    cdef Replacement self = <Replacement>callable
+    cdef Py_ssize_t i, n = PyVectorcall_NARGS(nargsf)
+    if n == 0 or type(<object>args[0]) is not _RuntimeTape or keywords != NULL:
+        return call_original(self, args, nargsf, keywords)
+    result = _walk_over(
+        self.original, _ARGUMENTS, tuple([<object>args[i] for i in range(n)])
+    )
+    Py_INCREF(result)
+    return <PyObject*>result
 
 
 def gradient_function(original):
