@@ -123,10 +123,14 @@ def test_a_share_that_was_stopped_goes_on_where_it_was(there):
 
 
 def test_a_test_that_the_limit_of_its_share_cuts_off_has_no_outcome(there):
-    result = run_share(there, limit=3, test_limit=60)
+    file = there.folder / "tests" / "some.jsonl"
+    for limit in (3, 12, 48):  # under emulation, 3 s are too few to start pytest
+        result = run_share(there, limit=limit, test_limit=60)
+        if file.exists() and "test_deadly" in file.read_text():
+            break
     assert not result["complete"]
     assert not [name for name, _ in result["failures"] if "test_slow" in name]
-    assert "test_slow" not in (there.folder / "tests" / "some.jsonl").read_text()
+    assert "test_slow" not in file.read_text()
 
 
 def test_tests_that_cannot_be_collected_are_a_failure(there):

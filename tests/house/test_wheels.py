@@ -59,6 +59,14 @@ def test_a_wheel_for_aarch64_is_compiled_with_the_settings_of_the_emulated_pytho
     assert making.Wheel("3.11", "tensorflow", print)._cross("2.21.0") == {}
 
 
+def test_a_wheel_for_aarch64_without_the_emulator_names_its_package(tmp_path, monkeypatch):
+    monkeypatch.setattr(making.environments, "find_python", lambda version: sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    wheel = making.WheelForAarch64("3.11", "tensorflow-cpu", print)
+    with pytest.raises(SystemExit, match=r"apt-get install qemu-user g\+\+-aarch64-linux-gnu"):
+        wheel._tensorflow("2.21.0")
+
+
 def test_pinned_versions_satisfy_the_build_requirements():
     required = PYPROJECT["build-system"]["requires"]
     pinned = dict(pin.split("==") for pin in wheels.BUILDER)
@@ -177,6 +185,20 @@ def test_a_symbol_that_no_library_defines_is_found(tmp_path):
         subprocess.run(command, check=True, cwd=tmp_path)
     module, exporter = (tmp_path / f"{name}.so" for name in texts)
     assert checking.missing_symbols([module], [exporter]) == ["gone"]
+
+
+@pytest.mark.parametrize("machine", wheels.MACHINES)
+def test_auditwheel_is_told_for_which_processor_a_wheel_is(machine, tmp_path):
+    package = tmp_path / "auditwheel"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "main.py").write_text(
+        "import platform, sys\ndef main():\n    print(platform.machine(), *sys.argv[1:])\n"
+    )
+    command = [sys.executable, "-c", checking.AUDITWHEEL.format(machine=machine), "repair"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert done.stdout.splitlines()[-1] == f"{machine} repair"
 
 
 NEWEST = {"GLIBC": wheels.PLATFORM.split("_")[1:3], "GLIBCXX": ["3", "4", "24"]}

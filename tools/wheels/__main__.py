@@ -91,7 +91,7 @@ class Wheel:
         wheel = self._pack(compiled)
         self._say("checking")
         tools = environments.checkers(self._python).parent
-        checking.check(wheel, tools, MACHINES[self.machine])
+        checking.check(wheel, tools, self.machine)
         DIST.mkdir(exist_ok=True)
         made = Path(shutil.copy2(wheel, DIST))
         digest = hashlib.sha256(made.read_bytes()).hexdigest()
@@ -185,7 +185,10 @@ class WheelForAarch64(Wheel):
 
     def _tensorflow(self, release):
         made = self._machine(release)
-        made.make()
+        try:
+            made.make()
+        except emulated.FailedError as failed:
+            sys.exit(str(failed))
         return made.python
 
     def _cross(self, release):

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import LARGEST, NOT_BUNDLED, PLATFORM, WORK, archive
+from . import LARGEST, MACHINES, NOT_BUNDLED, WORK, archive
 from .environments import run
 
 NOT_PACKED = (".pyx", ".pyc", ".h", ".cpp")
@@ -14,6 +14,14 @@ TOP = "fastops,fastops_bench,pytest_fastops"
 ENCLOSED = ("licenses/LICENSE", "licenses/THIRD_PARTY_LICENSES.md", "sboms/fastops.cdx.json")
 
 OF_PYTHON = re.compile(r"_?Py[A-Z_]")
+
+# auditwheel refuses the tags of other processors than its own, although it can read their files.
+AUDITWHEEL = """
+import platform, sys
+platform.machine = lambda: {machine!r}
+from auditwheel.main import main
+sys.exit(main())
+"""
 
 
 def missing_symbols(libraries, exporters):
@@ -46,7 +54,7 @@ def _symbols(path, which):
         yield kind, name
 
 
-def check(wheel, tools, platform=PLATFORM):
+def check(wheel, tools, machine="x86_64"):
     """Check the properties of a wheel; exit if it does not have them.
 
     Parameters
@@ -55,8 +63,8 @@ def check(wheel, tools, platform=PLATFORM):
         Its path.
     tools
         The folder of the programs that inspect wheels.
-    platform
-        The tag of the system.
+    machine
+        The processor that it is for.
     """
     size = wheel.stat().st_size
     _require(size <= LARGEST, f"{wheel.name} has {size} bytes, and at most {LARGEST} are promised")
@@ -77,8 +85,8 @@ def check(wheel, tools, platform=PLATFORM):
     with tempfile.TemporaryDirectory() as place:
         # auditwheel checks the versions of symbols, and would add libraries that the extensions
         # need and the system may not have.
-        command = [tools / "auditwheel", "repair", "--plat", platform, "--only-plat"]
-        command += ["--wheel-dir", place]
+        command = [tools / "python", "-c", AUDITWHEEL.format(machine=machine), "repair"]
+        command += ["--plat", MACHINES[machine], "--only-plat", "--wheel-dir", place]
         command += [word for name in NOT_BUNDLED for word in ("--exclude", name)]
         run([*command, wheel], env={"PATH": f"{tools}:{os.environ['PATH']}"})
         (repaired,) = Path(place).glob("*.whl")

@@ -1,6 +1,7 @@
 """Emulated machines for aarch64, each with a release of TensorFlow: see `tools.aarch64`."""
 
 from tools.aarch64 import PYTHON as PYTHON
+from tools.aarch64 import FailedError as FailedError
 from tools.aarch64.machine import Machine
 
 from . import NUMPY
