@@ -1,9 +1,9 @@
 # distutils: language = c++
 """Gradient functions of single ops that are recorded and replayed.
 
-A walk that is not replayed as a whole calls a gradient function for each record: in loops whose
-walks never repeat, for example over episodes of ever other lengths. Many ops have no rule. Their
-gradient functions are Python code that runs a few small ops. Each is recorded for each kind of
+A walk that is not replayed as a whole calls a gradient function for each record. So do loops whose
+walks never repeat, for example over episodes of different lengths. The gradient function of an op
+without a rule is Python code that runs a few small ops. It is recorded once for each kind of
 records, and then replayed.
 
 The key of a kind has the op with its attributes, the devices, dtypes and shapes of the tensors that
@@ -56,7 +56,8 @@ cdef enum:
 cdef Estimate _cost = Estimate("recording of gradient functions", 1.0e6)
 
 cdef Cache _cases = Cache(MAX_RECORDED_OPS)  # by key
-# The keys that came once. Keys with ever other shapes must be cheap, and replace no cases.
+# The keys that came once. In a loop whose shapes always differ, keys must be cheap, and replace no
+# cases.
 cdef Cache _once = Cache(MAX_RECORDED_OPS)
 cdef unsigned long long _known_after = 0
 

@@ -26,7 +26,6 @@ from fastops._install.replacement cimport (
 from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.pywrap_tfe import TFE_Py_RegisterGradientFunction as _register
 
-
 from fastops._core.reasons import text_of as _text_of
 
 cdef str _ARGUMENTS = _text_of("walk_arguments")
@@ -59,9 +58,7 @@ cdef PyObject* _walk_of_runtime(PyObject* callable, PyObject* const* args, size_
     cdef Py_ssize_t i, n = PyVectorcall_NARGS(nargsf)
     if n == 0 or type(<object>args[0]) is not _RuntimeTape or keywords != NULL:
         return call_original(self, args, nargsf, keywords)
-    result = _walk_over(
-        self.original, _ARGUMENTS, tuple([<object>args[i] for i in range(n)])
-    )
+    result = _walk_over(self.original, _ARGUMENTS, tuple([<object>args[i] for i in range(n)]))
     Py_INCREF(result)
     return <PyObject*>result
 
