@@ -515,6 +515,7 @@ def test_threads():
     for worker in workers:
         worker.join()
     assert not problems
+    forget()
     repeat(call)
     before = op_gradients.describe()["replayed"]
     call(0)
