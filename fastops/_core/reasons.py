@@ -987,8 +987,8 @@ REGISTRY = {
         Reason(
             "read_after_effect",
             "recording",
-            "Python reads a tensor value after a variable was assigned",
-            "the call could not be restarted if the value differs",
+            "Python reads a value that a random op or a variable changed in place has made",
+            "the value cannot be compared before the call changes anything",
         ),
         Reason(
             "branch_missing",

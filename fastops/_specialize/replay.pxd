@@ -20,7 +20,7 @@ cdef class Replay:
     cdef int single  # the number of the value that is the result; -1: not one value
     cdef vector[int] flat  # numbers of the values, if the result is a flat list or tuple
     cdef bint whole         # whether the values in `flat` are exactly the last op's outputs
-    cdef bint custom        # whether the call has a custom gradient
+    cdef bint without_tape  # whether it runs only while no tape records
     cdef tuple branches     # see `Recording`
     cdef list values_before  # see `Recording`; None if there are no branches
     cdef list passed        # generated functions of the ops: module dict, name, function

@@ -71,7 +71,7 @@ cdef frozenset _SHARED = frozenset([
     "Sqrt", "Square", "Sub", "ZerosLike",
 ])
 
-cdef str _NO_TAPE = "no tape records, since a custom gradient holds what may change"
+cdef str _NO_TAPE = "no tape records, as a custom gradient may change or assignments come later"
 cdef tuple _NO_SEED = (None,)
 cdef tuple _NO_SEEDS = (None, None)
 
@@ -322,7 +322,7 @@ cdef class Replay:
         if isinstance(recording.result, (list, tuple)):
             if all([isinstance(item, Number) for item in recording.result]):
                 self.flat = recording.result
-        self.custom = recording.custom
+        self.without_tape = recording.without_tape
         self.recording = recording if _may_be_native(recording) else None
         last = next(reversed(recording.steps), None)
         self.whole = self.flat.size() != 0 and last is not None and (
@@ -401,7 +401,7 @@ cdef class Replay:
                     [self.name_of((<ValueCheck>check).number) for check in values]
                 )),
                 "sizes": sizes,
-                "surroundings": [_NO_TAPE] if self.custom else [],
+                "surroundings": [_NO_TAPE] if self.without_tape else [],
             },
             "native": self.native_runs(),
         }
@@ -419,8 +419,8 @@ cdef class Replay:
     cdef str change(self):
         if self.made_after != flushes:
             return "the prepared kernels have been dropped"
-        if self.custom and taped():
-            return "a tape records, and a custom gradient holds what may change"
+        if self.without_tape and taped():
+            return "a tape records, and the recording is for calls without one"
         path = None if self.guard is None else self.guard.change()
         if path is None and self.taped is not None and taped():
             return self.taped.change()
@@ -467,7 +467,7 @@ cdef class Replay:
         cdef PyObject* function
         cdef PyObject* there
         cdef tuple passed
-        if self.made_after != flushes or self.custom and taped():
+        if self.made_after != flushes or self.without_tape and taped():
             return False
         if self.guard is not None and not guard_holds(self.guard):
             return False
@@ -531,7 +531,7 @@ cdef class Replay:
         other.branches, other.values_before = self.branches, self.values_before
         other.result, other.single = self.result, self.single
         other.flat, other.whole = self.flat, self.whole
-        other.custom = self.custom
+        other.without_tape = self.without_tape
         other.passed, other.versions, other.settings = self.passed, self.versions, self.settings
         other.guard = self.guard
         other.variables = tuple(variables)

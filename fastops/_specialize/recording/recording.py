@@ -13,8 +13,9 @@ Assumption                       Guard
 dtypes, shapes and aliases of    the signature of the call (`_cpp/signature.h`); of variables, the
 arguments, Python values         static shape and the data of the handle
 values that Python read          a `Check` of the step that makes the value, or of the arguments.
-                                 After random ops have drawn, only of the truth of a comparison
-                                 (`Recording.branches`)
+                                 Assignments that came before the read are put after it
+                                 (`_Maker.compared_first`). After random ops have drawn, only the
+                                 truth of a comparison is compared (`Recording.branches`)
 sizes of a step's outputs        `RecordedStep.sizes`. After an effect, when the call cannot be made
                                  again, the sizes of its inputs must decide them (`is_static`);
                                  otherwise the call is not recorded. Sizes are not compared if
@@ -375,9 +376,9 @@ class Recording:
     result : object
         The result, with a `Number`, `Constant`, `Tagged`, `Given`, `Unread` or `Composite`
         instead of each tensor.
-    custom : bool
-        Whether the call has a custom gradient that has no `RecordedCustom`. Then it is not replayed
-        while a tape records.
+    without_tape : bool
+        Whether it is replayed only while no tape records: the call has a custom gradient that has
+        no `RecordedCustom`, or assignments come later than in the call.
     drawn : RecordedDraws
         What the random ops have drawn.
     branches : tuple of tuple
@@ -396,7 +397,7 @@ class Recording:
     checks: list
     steps: list
     result: object
-    custom: bool
+    without_tape: bool
     drawn: object
     branches: tuple = ()
     taped: object = None
@@ -515,6 +516,9 @@ class _Maker:
         self.seeded = []  # seeds that no op has used yet
         self.drawn = RecordedDraws()
         self.lasts = False  # whether an op had an effect: the call cannot be made again
+        self.assigned = {}  # by the number of a handle: the number of the value it was assigned
+        self.forwarded = {}  # by the number of a variable's value: the number of what was assigned
+        self.defers = False  # whether assignments must come after the last value that is compared
         self.only_host = len(context().list_logical_devices()) == 1
 
     def add(self, tensor):
@@ -542,11 +546,17 @@ class _Maker:
         if self.seeded:
             raise NotReplayableError("unused_seed")
         result = self.packed(self.result)
+        if not self.defers:
+            self.forwarded = {}
         steps = [self.untaped(step) for step in self.steps if not self.is_shape(step)]
+        if self.defers:
+            steps = self.compared_first(steps)
         steps = self.asked(steps, result)
         if len(steps) > most_steps:
             raise NotReplayableError("too_many_ops", str(len(steps)))
         recording = self.made(steps, result)
+        if self.defers:
+            return recording
         result = self.packed(self.result, self.shapes)
         taped = self.asked(self.steps, result, self.is_recorded)
         if len(taped) != len(steps) or any(step.customs for step in taped):
@@ -563,7 +573,7 @@ class _Maker:
             self.checks,
             steps,
             result,
-            self.custom,
+            self.custom or self.defers,
             self.drawn,
             tuple(self.branches.items()),
         )
@@ -643,6 +653,19 @@ class _Maker:
         if freed:
             self.free.update(step.outputs)
         self.steps.append(step)
+        self.note_assigned(step)
+
+    def note_assigned(self, step):
+        """Note which value a variable has after an assignment, and the reads of this value."""
+        if step.lasts:
+            self.assigned.pop(step.accessed, None)
+        if step.op_name == "AssignVariableOp" and isinstance(step.arguments["value"], int):
+            value = step.arguments["value"]
+            self.assigned[step.accessed] = self.forwarded.get(value, value)
+        elif step.op_name == "ReadVariableOp" and step.accessed in self.assigned:
+            value, (number,) = self.assigned[step.accessed], step.outputs
+            if self.tensors[value].backing_device == self.tensors[number].backing_device:
+                self.forwarded[number] = value
 
     def customized(self, event):
         """Add a call with a custom gradient. False if it cannot be recorded again."""
@@ -749,23 +772,55 @@ class _Maker:
         return bool(step.outputs) and step.outputs[0] in self.constants
 
     def untaped(self, step):
-        """Return a step with constants in place of the outputs of steps that only tapes need."""
-        if self.constants.keys().isdisjoint(step.used):
+        """Return a step for calls without a tape.
+
+        Constants are in place of the outputs of steps that only tapes need, and assigned values in
+        place of the values that were read from the variables.
+        """
+        if self.constants.keys().isdisjoint(step.used) and self.forwarded.keys().isdisjoint(
+            step.used
+        ):
             return replace(step, customs=[])  # a copy, since `releases` will differ
         arguments = {
             name: self.fixed(value) if name in step.inputs else value
             for name, value in step.arguments.items()
         }
-        used = [number for number in step.used if number not in self.constants]
+        used = [
+            self.forwarded.get(number, number)
+            for number in step.used
+            if number not in self.constants
+        ]
         return replace(step, arguments=arguments, used=used, customs=[])
 
     # This and `one_like` are methods. A recursive function inside of a method would be part of a
     # cycle that keeps all tensors of the call alive until the next garbage collection.
     def fixed(self, value):
-        """Return an input with constants in place of the numbers of such outputs."""
+        """Return an input with what is in place of the numbers of such values."""
         if isinstance(value, list):
             return [self.fixed(item) for item in value]
-        return self.constants.get(value, value) if isinstance(value, int) else value
+        if not isinstance(value, int):
+            return value
+        return self.constants.get(value, self.forwarded.get(value, value))
+
+    def compared_first(self, steps):
+        """Return steps with the assignments after the last value that is compared.
+
+        A replay whose value differs ends before anything has an effect. The steps that are moved
+        before the assignments use nothing that these change.
+        """
+        end = 1 + max(i for i, step in enumerate(steps) if step.checks)
+        sooner, later, changed = [], [], set()
+        for step in steps[:end]:
+            if not step.lasts and changed.isdisjoint(step.used):
+                sooner.append(step)
+                continue
+            if step.checks or (step.lasts and step.op_name not in _ASSIGNING):
+                raise NotReplayableError("read_after_effect")
+            later.append(step)
+            changed.update(step.outputs)
+            if step.lasts:
+                changed.add(step.accessed)
+        return [*sooner, *later, *steps[end:]]
 
     def is_recorded(self, step):
         """Tell whether a tape may record a step."""
@@ -873,11 +928,14 @@ class _Maker:
         number = self.numbers.get(id(tensor))
         if number is None:
             return
+        number = self.forwarded.get(number, number)
         if number in self.branches:
             return
         late = self.lasts and self.is_late(number)
         if late and not self.is_comparison(number):
-            raise NotReplayableError("read_after_effect")
+            if any(step.seed is not None for step in self.steps):
+                raise NotReplayableError("read_after_effect")
+            self.defers, late = True, False
         if _size(tensor) > MAX_VALUE_BYTES or tensor.dtype in _HANDLES:
             raise NotReplayableError("large_value")
         if not is_host_tensor(tensor):
@@ -893,10 +951,8 @@ class _Maker:
 
     def is_late(self, number):
         """Tell whether a value is compared only when the call cannot be made again."""
-        lasting = [step for step in self.steps if step.lasts]
-        if not self.may_branch or any(step.seed is None for step in lasting):
-            return True
-        return number >= lasting[0].outputs.start
+        lasting = next(step for step in self.steps if step.lasts)
+        return number >= lasting.outputs.start
 
     def is_comparison(self, number):
         """Tell whether a value may choose among the branches of a call."""
