@@ -18,8 +18,6 @@ from fastops._install.replay.functions import METHODS as REPLAYED_METHODS
 
 FILE = Path(__file__).parents[1] / "docs" / "install.md"
 
-KERAS = keras_functions.HELPERS | keras_functions.METHODS
-
 LISTED = {
     ("gradients", "methods of tapes"),
     ("variables", "methods of variables"),
@@ -260,7 +258,7 @@ def render():
             for title, name in models.OF_TF_KERAS.items()
         ),
         keras_functions=rows(keras_functions.FUNCTIONS),
-        helpers="".join(row(f"`{name}`", what) for name, what in KERAS.items())
+        helpers="".join(row(f"`{name}`", what) for name, what in keras_functions.HELPERS.items())
         + "".join(
             row(f"`{name}`", "makes no pipeline until asked: small batches of arrays of numbers")
             for name in batches.METHODS

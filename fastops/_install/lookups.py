@@ -372,7 +372,6 @@ BEHIND = {
         "tensorflow.python.ops.resource_variable_ops:BaseResourceVariable._read_variable_op",
         "tensorflow.python.ops.resource_variable_ops:variable_accessed",
     ),
-    "keras.src.layers.layer:Layer.__setattr__": ("keras.src.utils.tracking:Tracker.track",),
 } | dict.fromkeys(
     (
         "tensorflow.python.framework.constant_op:constant",

@@ -1,7 +1,7 @@
-"""Functions and methods of Keras 3 that have a stand-in. Data only.
+"""Functions of Keras 3 that have a stand-in. Data only.
 
 `FUNCTIONS` are functions of the TensorFlow backend with the ops that they are lowered to, in the
-format of `fastops._install.public`. `HELPERS` and `METHODS` have an answer.
+format of `fastops._install.public`. `HELPERS` have an answer.
 """
 
 from tensorflow.python.ops import math_ops
@@ -123,20 +123,12 @@ FUNCTIONS = (
 """The functions. They are lowered only if Keras's dtype promotion changes no dtype."""
 
 HELPERS = {
-    "backend.common.global_state.get_global_attribute": "looks in the thread's state",
     "backend.common.dtypes.result_type": "remembers the answer for the same dtypes",
     "backend.common.keras_tensor.any_symbolic_tensors": "looks at classes",
     "backend.common.variables.standardize_dtype": "remembers the answer for the same dtype",
     "backend.tensorflow.core.is_tensor": "looks at classes",
-    "layers.layer.is_backend_tensor_or_symbolic": "looks at classes",
     "tree.tree_api.flatten": "takes single values, and lists or tuples with no others in them",
     "tree.tree_api.is_nested": "looks at classes",
     "tree.tree_api.map_structure": "takes single values, lists or tuples with no others in them",
 }
 """By name of a function in ``keras.src``, a description of its replacement."""
-
-METHODS = {
-    "layers.layer.CallSpec.__init__": "binds tensors and plain values to the parameters",
-    "layers.layer.Layer.__setattr__": "does nothing where an attribute has the same bool",
-}
-"""By name of a method in ``keras.src``, a description of its replacement."""

@@ -1,7 +1,7 @@
 # distutils: language = c++
 """The kinds of values that answers for Keras's functions distinguish.
 
-`structures` and `layers` ask for the kind of each value. A value of an unknown kind is left to
+`structures` asks for the kind of each value. A value of an unknown kind is left to
 Keras's function.
 """
 

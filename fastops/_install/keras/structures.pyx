@@ -9,7 +9,7 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 
 from fastops._core.declined cimport DECLINED
-from fastops._cpp.python cimport Py_False, Py_None
+from fastops._cpp.python cimport Py_None
 from fastops._install.answer cimport Answer, register
 from fastops._install.keras.kinds cimport (
     LEAF,
@@ -29,25 +29,6 @@ cdef object _is_tensor(Answer self, PyObject* const* args, Py_ssize_t n,
         return DECLINED
     kind = kind_of(args[0])
     if kind == TENSOR:
-        return True
-    return False if kind == LEAF or kind == SEQUENCE else DECLINED
-
-
-cdef object _is_tensor_or_symbolic(Answer self, PyObject* const* args, Py_ssize_t n,
-                                   PyObject* keywords):
-    # x, allow_none=False
-    cdef int kind
-    cdef PyObject* allow_none = Py_False
-    if keywords != NULL:
-        if n != 1 or <object>keywords != ("allow_none",):
-            return DECLINED
-        allow_none = args[1]
-    elif n != 1:
-        return DECLINED
-    kind = kind_of(args[0])
-    if args[0] == Py_None:
-        return bool(<object>allow_none)
-    if kind == TENSOR or kind == SYMBOLIC:
         return True
     return False if kind == LEAF or kind == SEQUENCE else DECLINED
 
@@ -132,7 +113,6 @@ cdef object _map_structure(Answer self, PyObject* const* args, Py_ssize_t n,
 
 register("keras", "backend.common.keras_tensor.any_symbolic_tensors", _any_symbolic_tensors)
 register("keras", "backend.tensorflow.core.is_tensor", _is_tensor)
-register("keras", "layers.layer.is_backend_tensor_or_symbolic", _is_tensor_or_symbolic)
 register("keras", "tree.tree_api.flatten", _flatten)
 register("keras", "tree.tree_api.is_nested", _is_nested)
 register("keras", "tree.tree_api.map_structure", _map_structure)

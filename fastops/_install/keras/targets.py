@@ -6,10 +6,10 @@ from types import FunctionType
 
 from fastops._install import upstream
 from fastops._install.answer import Answer
-from fastops._install.keras.functions import FUNCTIONS, HELPERS, METHODS
+from fastops._install.keras.functions import FUNCTIONS, HELPERS
 from fastops._install.target import Target, claim, original_of, resolve
 
-_ATTACHED = "backend batches calls dtypes kinds layers"
+_ATTACHED = "backend batches calls dtypes kinds"
 """Modules of this package that look up names in Keras."""
 
 
@@ -86,19 +86,8 @@ def methods():
     """Yield a target for each method."""
     if source() is None:
         return
-    yield from _answered()
     yield from _batches()
     yield from _layers()
-
-
-def _answered():
-    for answered in METHODS:
-        name = f"keras.src.{answered}"
-        with upstream.contained("keras", name):
-            holder, attribute = resolve(name)
-            if type(original_of(holder, attribute)) is FunctionType and _is_usable(answered):
-                make = partial(Answer, name=answered)
-                yield Target("keras", name, holder, attribute, make)
 
 
 def _batches():

@@ -1,3 +1,0 @@
-from types import ModuleType
-
-def attach(keras: ModuleType) -> None: ...
