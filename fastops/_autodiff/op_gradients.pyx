@@ -186,40 +186,45 @@ cdef object gradients_by_function(object function, TapeRecord* record, PyObject*
     ))
 
 
-cdef int _count(str why) except -1:
+cdef object _count(str why):
+    """Count why a call was not replayed, and return None."""
     _counts.reasons[why] = _counts.reasons.get(why, 0) + 1
-    return 0
 
 
 cdef object gradients_by_replay(object function, TapeRecord* record, PyObject** grads,
                                 int num_grads, const vector[int64_t]& unneeded):
+    gradients = None
+    if is_configured() and not missing(_REQUIRED):
+        gradients = _by_recording(function, record, grads, num_grads, unneeded)
+    if gradients is None:
+        gradients = gradients_by_function(function, record, grads, num_grads, unneeded)
+    return gradients
+
+
+cdef object _by_recording(object function, TapeRecord* record, PyObject** grads, int num_grads,
+                          const vector[int64_t]& unneeded):
+    """Return the gradients by a replay or a recorded call; None if the function is to be called."""
     cdef Signature signature
     cdef string key
     cdef PyObject* tensors[MAX_OP_TENSORS]
     cdef int i, num_tensors = 0
     cdef Case case
     cdef Specialization known
-    cdef Decision decision
+    cdef Decision decision = RECORD
     cdef PyObject* result = NULL
     cdef int64_t begin
-    if not is_configured() or missing(_REQUIRED):
-        return gradients_by_function(function, record, grads, num_grads, unneeded)
     if _known_after != flushes:
         forget()
     if not _describe(record, grads, num_grads, unneeded, &key, tensors, &num_tensors):
-        _count(_TENSORS)
-        return gradients_by_function(function, record, grads, num_grads, unneeded)
+        return _count(_TENSORS)
     case = _case_of(record, key)
     if case is None:
-        _count(reason_of_decision(WAIT))
-        return gradients_by_function(function, record, grads, num_grads, unneeded)
+        return _count(reason_of_decision(WAIT))
     if not case.fits():
-        _count(_FUNCTIONS)
-        return gradients_by_function(function, record, grads, num_grads, unneeded)
+        return _count(_FUNCTIONS)
     known = case.known
     for i in range(num_tensors):
         signature.Append(TapeTensorOf(tensors[i]), tensors[i])
-    decision = RECORD
     if PyList_GET_SIZE(known.variants) != 0:
         decision = known.run(signature, &result)
         if decision == HIT:
@@ -238,7 +243,7 @@ cdef object gradients_by_replay(object function, TapeRecord* record, PyObject** 
                 )
     _count(known.reason if decision == REJECTED else reason_of_decision(decision))
     if decision != WAIT:
-        return gradients_by_function(function, record, grads, num_grads, unneeded)
+        return None
     begin = now()
     gradients = gradients_by_function(function, record, grads, num_grads, unneeded)
     known.account.charge(now() - begin)
