@@ -991,6 +991,12 @@ REGISTRY = {
             "the value cannot be compared before the call changes anything",
         ),
         Reason(
+            "assigns_large_values",
+            "recording",
+            "Python reads a value after large values were assigned",
+            "a replay would have to keep all of them until it has compared the value",
+        ),
+        Reason(
             "branch_missing",
             "recording",
             "Python decides by a random number, and has not taken one of the branches",

@@ -37,6 +37,7 @@ cpdef enum:
     MAX_UNSHARED_OPS = 256             # with more ops, steps of simple ops share kernels
     MAX_VALUE_BYTES = 65536            # of one value that is compared, or of one constant result
     MAX_CONSTANT_BYTES = 1048576       # of one constant that is an input of an op
+    MAX_WAITING_BYTES = 16777216       # of the values that the assignments of one call wait with
     MAX_WALK_RECORDS = 2048            # of one tape whose walks are recorded
     MAX_WALK_BYTES = 16777216          # of the tensors that the records of one walk keep
     MAX_OP_TENSORS = 32                # of one record whose gradient function is replayed

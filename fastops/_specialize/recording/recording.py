@@ -55,6 +55,7 @@ from fastops._specialize.policy import (
     MAX_FUNCTION_OPS,
     MAX_STATIC_STEPS,
     MAX_VALUE_BYTES,
+    MAX_WAITING_BYTES,
 )
 from fastops._specialize.recording.closures import NotClosedError, closure_of
 from fastops._specialize.recording.known import SEEDS
@@ -820,6 +821,10 @@ class _Maker:
             changed.update(step.outputs)
             if step.lasts:
                 changed.add(step.accessed)
+        made = {number for step in sooner for number in step.outputs}
+        waiting = made.intersection(number for step in later for number in step.used)
+        if sum(_size(self.tensors[number]) for number in waiting) > MAX_WAITING_BYTES:
+            raise NotReplayableError("assigns_large_values")
         return [*sooner, *later, *steps[end:]]
 
     def is_recorded(self, step):

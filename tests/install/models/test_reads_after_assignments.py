@@ -9,6 +9,7 @@ from keras import layers as L  # noqa: N812
 
 import fastops
 from fastops._core.reasons import text_of
+from fastops._specialize.recording import recording
 
 START = [1.0, 2.0, 3.0, 4.0]
 X, Y = floats(2, 4), -floats(2, 4, seed=1)
@@ -185,6 +186,21 @@ def test_a_call_of_another_kind_assigns_once():
         known = told(layer)
     assert values == [2.0 + number for number in range(80)]
     assert known["replayed"] > 60, known
+
+
+def test_large_values_do_not_wait(monkeypatch):
+    """All values that wait to be assigned would be in memory at once."""
+    with fastops.accelerated():
+        refused = L.Lambda(lambda x: reads_twice(x))
+        monkeypatch.setattr(recording, "MAX_WAITING_BYTES", 31)  # two vectors of four floats
+        for _ in range(3 * CALLS):
+            refused(X)
+        monkeypatch.undo()
+        replayed = L.Lambda(lambda x: reads_twice(x))
+        for _ in range(3 * CALLS):
+            replayed(X)
+        assert told(refused)["reasons"].get(text_of("assigns_large_values")), told(refused)
+        assert told(replayed)["replayed"], told(replayed)
 
 
 def test_an_error_comes_after_the_assignments():
