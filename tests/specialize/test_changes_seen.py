@@ -12,6 +12,7 @@ import pytest
 from fastops._core import bytecode, supported
 from fastops._core.classes import set_attribute
 from fastops._install.lookups import Lookups
+from fastops._install.patch_points import patch, restore
 from fastops._specialize.guards.names import Guard
 from fastops._specialize.recording.closures import stores_in_cells
 from fastops._specialize.recording.proof import Proof
@@ -183,6 +184,19 @@ def test_a_class_whose_attributes_fastops_sets_keeps_its_versions(name):
     assert not guard
     kind.seen = old
     assert guard
+
+
+def test_a_class_that_is_patched_and_restored_keeps_its_versions():
+    kind = type("Kind", (Plain,), {"seen": object(), "other": 2})
+    guard = guard_of(kind)
+    for value in range(1200):
+        placed = []
+        patch(placed, (kind, "other"), 2, value, None)
+        assert looked(guard)
+        restore(placed, 0)
+        assert kind.other == 2
+        assert looked(guard)
+    assert not looked(guard)
 
 
 def test_changes_by_others_count_beside_those_of_fastops():
