@@ -295,9 +295,7 @@ def report(versions, found):
 def main(argv=None):
     """Run the command; return its exit status, that of the build and the tests."""
     parser = argparse.ArgumentParser(prog="tools/canary.py", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--package", default="tf-nightly-cpu", help="TensorFlow (default: %(default)s)"
-    )
+    parser.add_argument("--package", default="tf-nightly", help="TensorFlow (default: %(default)s)")
     parser.add_argument(
         "--keras", default=KERAS, help="Keras, or `required` (default: %(default)s)"
     )

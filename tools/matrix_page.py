@@ -12,8 +12,9 @@ HEAD = """\
 `make matrix` writes this page from the runs in `tools/matrix.json`, and a test checks it.
 
 A cell is a CPython and a TensorFlow, with the Keras that pip installs for them, in a separate
-environment. There fastops was {how}, and its tests were run. **Ladder** tells how many times faster
-than `tf.raw_ops` fastops is, as the geometric mean over the short rows of
+environment. There fastops was installed, and its tests were run. The column **fastops** tells
+whether it was installed from a wheel, or compiled in a checkout. **Ladder** tells how many times
+faster than `tf.raw_ops` fastops is, as the geometric mean over the short rows of
 `python -m fastops bench ladder --quick`. This is a rough figure: the two were timed in turn, but on
 machines that ran other work. [Speed](performance.md) has more exact figures.
 
@@ -81,8 +82,7 @@ def render(results, emulated=None):
     others = [result for result in results if result["cell"][2]]
     used = {result["tests"]["extent"] for result in results if "tests" in result}
     extents = ";\n".join(f"- {text}" for extent, text in EXTENT.items() if extent in used)
-    how = "installed from a wheel" if any(result.get("wheel") for result in plain) else "compiled"
-    parts = [HEAD.format(extents=f"{extents}." if extents else "", how=how)]
+    parts = [HEAD.format(extents=f"{extents}." if extents else "")]
     parts += ["\n", _table(plain)]
     if others:
         parts += [
@@ -110,8 +110,11 @@ def render(results, emulated=None):
 
 
 def _table(results):
-    head = ["CPython", "TensorFlow", "Keras", "NumPy", "tests", "passed", "failed", "skipped"]
-    lines = [_row(*head, "ladder"), _row(*["---"] * 5, *["---:"] * 4)]
+    head = ["CPython", "TensorFlow", "Keras", "NumPy", "fastops", "tests"]
+    lines = [
+        _row(*head, "passed", "failed", "skipped", "ladder"),
+        _row(*["---"] * len(head), *["---:"] * 4),
+    ]
     for result in results:
         versions = result.get("versions", {})
         python, tensorflow, keras = result["cell"]
@@ -121,6 +124,7 @@ def _table(results):
             versions.get("tensorflow-cpu", tensorflow),
             versions.get("keras", keras),
             versions.get("numpy", ""),
+            {True: "wheel", False: "compiled"}.get(result.get("wheel") if tests else None, ""),
         ]
         if tests:
             counts = (f"{tests[name]:,}" for name in ("passed", "failed", "skipped"))

@@ -10,6 +10,8 @@ from cpython.object cimport PyObject
 from cython.operator cimport dereference
 from libcpp.unordered_map cimport unordered_map
 
+from fastops._core.classes cimport set_attribute
+
 import sys
 from types import ModuleType
 
@@ -102,7 +104,7 @@ def restore(list placed not None, Py_ssize_t begin):
 
 
 cdef int _assign(holder, attribute, value, announce) except -1:
-    setattr(holder, attribute, value)
+    set_attribute(holder, attribute, value)
     if announce is not None:
         announce(value)
     return 0

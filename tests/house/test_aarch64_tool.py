@@ -107,6 +107,10 @@ def test_each_test_has_an_outcome_even_if_one_ends_the_process_or_hangs(there):
     assert "1 == 2" in messages["test_bad"]
     assert "at the end" in messages["test_ends_badly"]
     assert result["skips"] == {"not here": 1}
+    logs = sorted((there.folder / "tests").glob("some.ended-*.log"))
+    assert [log.name for log in logs] == ["some.ended-1.log", "some.ended-2.log"]
+    assert "Timeout" not in logs[0].read_text()
+    assert "in test_slow" in logs[1].read_text()
 
 
 def test_a_share_that_was_stopped_goes_on_where_it_was(there):

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.quick
 PACKAGE = Path(fastops.__file__).parent
 
 INTERNAL = re.compile(
-    r"\b(ma_version_tag|tp_version_tag|_PyObject_GetDictPtr|reinterpret_cast<uint8_t\*\*>|"
+    r"\b(ma_version_tag|tp_version_tag|tp_versions_used|_PyObject_GetDictPtr|"
     r"PyDict_Watch|current_frame|recursion_remaining|recursion_depth)\b"
 )
 """Members and functions that differ between the versions of CPython."""
@@ -32,7 +32,10 @@ USING = sorted(
 
 
 def test_the_uses_are_in_few_files():
-    assert USING == ["_cpp/changes.h", "_cpp/classes.h", "_cpp/dicts.h", "_shell/bottom.pyx"]
+    assert {*USING} == {
+        *("_core/classes.pyx", "_cpp/changes.h", "_cpp/classes.h", "_cpp/dicts.h"),
+        "_shell/bottom.pyx",
+    }
 
 
 @pytest.mark.parametrize("name", ["_cpp/changes.h", "_cpp/classes.h", "_shell/bottom.pyx"])
@@ -47,7 +50,15 @@ def test_dicts_are_read_by_documented_functions_from_3_12_on():
     assert {version for text in found for version in text.split(", ")} == {"3.10", "3.11"}
 
 
-@pytest.mark.parametrize("name", ["_cpp/changes.h", "_cpp/classes.h", "_shell/bottom.pyx"])
+def test_versions_of_classes_are_limited_from_3_13_on():
+    found = READ.findall((PACKAGE / "_core" / "classes.pyx").read_text())
+    limited = {name for name in supported.PYTHONS if int(name.partition(".")[2]) >= 13}
+    assert {version for text in found for version in text.split(", ")} == limited
+
+
+@pytest.mark.parametrize(
+    "name", ["_core/classes.pyx", "_cpp/changes.h", "_cpp/classes.h", "_shell/bottom.pyx"]
+)
 def test_a_use_is_left_out_of_newer_versions(name):
     newest = max(int(python.partition(".")[2]) for python in supported.PYTHONS)
     assert f"0x03{newest + 1:02x}0000" in (PACKAGE / name).read_text().lower()

@@ -247,24 +247,30 @@ def test_a_copy_follows_the_checkout(tmp_path, monkeypatch):
 
 def test_a_cell_of_the_page():
     text = matrix_page.render([result()])
-    line = "| 3.12.1 | 2.20.0 | 3.15.1 | 2.4.6 | quick | 2,000 | 0 | 3 | 16.4 |\n"
+    line = "| 3.12.1 | 2.20.0 | 3.15.1 | 2.4.6 |  | quick | 2,000 | 0 | 3 | 16.4 |\n"
     assert line in text
     assert "What failed" not in text
     assert "| no ray | 3 in every cell |" in text
     assert "`0123456789`" in text
 
 
+@pytest.mark.parametrize(("wheel", "title"), [(True, "wheel"), (False, "compiled")])
+def test_a_cell_says_how_fastops_was_installed(wheel, title):
+    text = matrix_page.render([result(wheel=wheel)])
+    assert f"| 2.4.6 | {title} | quick |" in text
+
+
 def test_a_cell_without_a_wheel_says_so():
     reason = "TensorFlow: No matching distribution found for tensorflow-cpu==2.19.*"
     lacking = {"cell": ["3.13", "2.19", ""], "failure": reason}
     text = matrix_page.render([result(), lacking])
-    assert "| 3.13 | 2.19 |  |  | no wheel of TensorFlow |  |  |  |  |\n" in text
+    assert "| 3.13 | 2.19 |  |  |  | no wheel of TensorFlow |  |  |  |  |\n" in text
     assert matrix.good(lacking)
 
 
 def test_a_cell_that_was_not_run_says_so():
     text = matrix_page.render([result(), {"cell": ["3.13", "2.21", ""]}])
-    assert "| 3.13 | 2.21 |  |  | not run |  |  |  |  |\n" in text
+    assert "| 3.13 | 2.21 |  |  |  | not run |  |  |  |  |\n" in text
 
 
 def test_failures_are_on_the_page():

@@ -7,6 +7,7 @@ from tensorflow.python import pywrap_tfe
 
 import fastops
 from fastops import ops
+from fastops._specialize.guards.names import Guard
 from fastops._specialize.recording import record
 from fastops._specialize.recording.recorder import Ran, Recorder
 
@@ -112,6 +113,21 @@ def test_calls_fall_back_if_there_is_another_callback():
     assert event.op_name == "AddV2"
     assert len(seen) == 2  # the callback sees the call before, too
     assert (stats.direct, stats.reasons) == (0, {"first_call": 1})
+
+
+def test_recordings_use_up_no_versions_of_the_class_of_tensors():
+    # From 3.13 on, CPython gives a class a thousand versions at most.
+    rank = vars(type(X))["_rank"]
+    guard = Guard(lambda: ([(type(X), {"_rank": rank}, True)], True))
+    assert guard
+    for _ in range(1200):
+        recorder = Recorder()
+        assert recorder.start()
+        recorder.stop()
+        assert guard
+    before = guard.looks
+    assert guard
+    assert guard.looks == before
 
 
 def test_recording_inside_of_a_profile():

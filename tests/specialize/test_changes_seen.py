@@ -1,7 +1,7 @@
 """CPython's counters: each change of a dict or a class makes a guard look again.
 
-These tests run in each supported CPython. They show what `_cpp/changes.h` and `_cpp/classes.h`
-assume of it, also for code that CPython has specialized.
+These tests run in each supported CPython. They show what `_cpp/changes.h`, `_cpp/classes.h` and
+`_core/classes.pyx` assume of it, also for code that CPython has specialized.
 """
 
 import sys
@@ -10,7 +10,9 @@ import types
 import pytest
 
 from fastops._core import bytecode, supported
+from fastops._core.classes import set_attribute
 from fastops._install.lookups import Lookups
+from fastops._install.patch_points import patch, restore
 from fastops._specialize.guards.names import Guard
 from fastops._specialize.recording.closures import stores_in_cells
 from fastops._specialize.recording.proof import Proof
@@ -156,7 +158,7 @@ def test_a_class(name):
 
 
 def test_a_class_without_versions():
-    # CPython gives no more versions to a class that has changed a thousand times.
+    # From 3.13 on, CPython gives no more versions to a class that has changed a thousand times.
     kind = type("Kind", (Plain,), {"seen": object()})
     guard = guard_of(kind)
     for value in range(1200):
@@ -166,6 +168,46 @@ def test_a_class_without_versions():
     assert not guard
     kind.seen = old
     assert guard
+
+
+@pytest.mark.parametrize("name", ["other", "__len__"])
+def test_a_class_whose_attributes_fastops_sets_keeps_its_versions(name):
+    base = type("Base", (Plain,), {name: None})
+    kind = type("Kind", (base,), {"seen": object()})
+    guard = guard_of(kind)
+    for value in range(1200):
+        set_attribute(base, name, value)
+        assert vars(base)[name] == value
+        assert looked(guard)
+        assert not looked(guard)
+    old, kind.seen = kind.seen, object()
+    assert not guard
+    kind.seen = old
+    assert guard
+
+
+def test_a_class_that_is_patched_and_restored_keeps_its_versions():
+    kind = type("Kind", (Plain,), {"seen": object(), "other": 2})
+    guard = guard_of(kind)
+    for value in range(1200):
+        placed = []
+        patch(placed, (kind, "other"), 2, value, None)
+        assert looked(guard)
+        restore(placed, 0)
+        assert kind.other == 2
+        assert looked(guard)
+    assert not looked(guard)
+
+
+def test_changes_by_others_count_beside_those_of_fastops():
+    kind = type("Kind", (Plain,), {"seen": object()})
+    guard = guard_of(kind)
+    for value in range(1200):
+        kind.other = value
+        assert looked(guard)
+        set_attribute(kind, "other", None)
+        assert looked(guard)
+    assert looked(guard) == (sys.version_info >= (3, 13))
 
 
 def test_each_supported_version_was_read():

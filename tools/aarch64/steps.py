@@ -59,6 +59,8 @@ def tests(machine, share, limit, test_limit, say, *, marker):
         begin, before = time.monotonic(), len(journal.outcomes(file))
         if kept.content["complete"] or begin >= end:
             break
+        if journal.was_cut_off(file):
+            set_aside(log)
         log.unlink(missing_ok=True)
         status = machine.run(
             *(log, end - begin, *command),
@@ -79,6 +81,13 @@ def tests(machine, share, limit, test_limit, say, *, marker):
     if not result["complete"] and status is not None:
         result["failures"].append([f"the run of {share}", matrix.reason(log.read_text())])
     return result
+
+
+def set_aside(log):
+    """Rename the log of a process that a test has ended: it has the stacks of the threads."""
+    if log.exists():
+        number = len([*log.parent.glob(f"{log.stem}.ended-*.log")]) + 1
+        log.rename(log.with_suffix(f".ended-{number}.log"))
 
 
 def collected(machine):

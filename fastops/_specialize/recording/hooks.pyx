@@ -23,6 +23,7 @@ The hooks are in place only while a call is recorded, one call at a time in the 
 from cpython.buffer cimport Py_buffer
 from cpython.object cimport PyTypeObject
 
+from fastops._core.classes cimport set_attribute
 from fastops._dispatch cimport tell_watchers
 
 from tensorflow.python import pywrap_tfe as _pywrap_tfe
@@ -244,7 +245,7 @@ def hang(ran, read, seeded, said, customized, recorded):
         _listen()
         _read, _seeded, _said = read, seeded, said
         _customized, _recorded = customized, recorded
-        setattr(_EagerTensor, _METHOD, _numpy_internal)
+        set_attribute(_EagerTensor, _METHOD, _numpy_internal)
         _buffer.bf_getbuffer = _watched_getbuffer
     except BaseException:  # a signal handler has raised
         take_down(ran)
@@ -263,7 +264,7 @@ def take_down(ran):
     """
     global _read, _seeded, _said, _customized, _recorded, _thread
     _buffer.bf_getbuffer = _getbuffer
-    setattr(_EagerTensor, _METHOD, _method)
+    set_attribute(_EagerTensor, _METHOD, _method)
     _read = _seeded = _said = _customized = _recorded = None
     complete = (
         _execute.execute is _watched_execute
@@ -304,7 +305,7 @@ def drop():
     if _thread is None:
         return
     _buffer.bf_getbuffer = _getbuffer
-    setattr(_EagerTensor, _METHOD, _method)
+    set_attribute(_EagerTensor, _METHOD, _method)
     _random_seed.get_seed = _get_seed
     _execute.execute = _execute_before
     _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
