@@ -20,7 +20,7 @@ from fastops._cpp.options cimport Thread
 from fastops._cpp.signature cimport Signature
 from fastops._dispatch cimport Op
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds
-from fastops._specialize.policy cimport MAX_FUNCTION_CASE_FAILURES
+from fastops._specialize.policy cimport MAX_FUNCTION_CASE_FAILURES, MAX_OBJECT_OPS
 from fastops._specialize.recording.record cimport Record
 from fastops._specialize.replay cimport Replay
 from fastops._specialize.specialization cimport Specialization
@@ -145,7 +145,9 @@ cdef class Case:
         if not guard_holds(guard):
             return False
         try:
-            recorded = recording(record.recorder, arguments, [], made)
+            recorded = recording(
+                record.recorder, arguments, [], made, most_steps=MAX_OBJECT_OPS
+            )
             replay = Replay(recorded, self.op, _generated, (), guard)
             prepare_kernels(record.recorder, recorded)
             try_replay(replay, signature, [], made, [])

@@ -566,6 +566,37 @@ def test_custom_gradients_of_users():
     never(lambda call: gradients(lambda: tf.exp(double(x)), x))
 
 
+def test_long_walks():
+    """A walk may run as many ops as a call of a model does."""
+
+    def program(call):
+        x = tf.constant(floats(2, 4, seed=call))
+
+        def loss():
+            state = x
+            for _ in range(150):
+                state = tf.tanh(state @ W[0] + x @ W[1] + B[0]) * state
+            return tf.reduce_sum(state)
+
+        return gradients(loss, *W[:2], B[0])
+
+    hold(program)
+
+
+def test_recurrent_layers_with_masks():
+    keras.utils.set_random_seed(0)
+    layer = keras.layers.Bidirectional(keras.layers.LSTM(3, return_sequences=True))
+    layer.build((None, 16, 2))
+
+    def program(call):
+        x = tf.constant(floats(4, 16, 2, seed=call))
+        mask = tf.sequence_mask([16, 1 + call % 16, 7, 16])
+        sources = [variable.value for variable in layer.trainable_variables]
+        return gradients(lambda: tf.reduce_mean(layer(x, mask=mask) ** 2), x, *sources)
+
+    hold(program, calls=12, least=6)
+
+
 def test_large_tensors():
     x = tf.ones([3000, 2000])
     never(lambda call: gradients(lambda: tf.exp(tf.sin(x)), x), calls=4)
