@@ -208,17 +208,18 @@ cdef class KerasMethod(Replacement):
                         PyObject* const* args, size_t nargsf, PyObject* keywords) except NULL:
         """Call the original method, since a recording would not pay yet, and charge its time.
 
-        An object may wait too long because its signature or state keeps changing. Then the calls
-        inside it get accounts, because parts of the object may not change.
+        An object may wait too long because its signature or state keeps changing: a cache grows, or
+        a number counts the calls. Then the calls inside it get accounts, because these may stay the
+        same.
         """
         cdef PyObject* result
         cdef bint charges = not is_covered()
-        cdef bint covers = account.calls == 0 or not receiver.waits_too_long(account)
+        cdef bint covers = not receiver.waits_too_long(account)
         cdef str detail = (receiver.changed() or receiver.failure) if _observers else None
         self.note(_FIRST, args[0], detail, key, scopes)
         result = call_waiting(self, account, covers, args, nargsf, keywords)
         if charges:
-            receiver.waited_ns += account.shortest_ns
+            receiver.wait(account)
         return result
 
     cdef bint convert(self, PyObject* const* args, Py_ssize_t n, Py_ssize_t named, list tensors,

@@ -17,6 +17,7 @@ cdef class Receiver:
     cdef int searches                   # for shared recordings: how many may still be made
     cdef Cache accounts
     cdef int64_t waited_ns              # charged to all accounts since the last success
+    cdef Account charged                # the account that was charged last
     cdef unsigned long long paid_until  # number of replays that earlier recordings have counted
     cdef str reason
     cdef str detail
@@ -36,6 +37,8 @@ cdef class Receiver:
     # Gives the object up.
     cdef int close(self, str why, str detail=*) except -1
     cdef Account account_of(self, tuple key)
+    # Notes that a call has waited for a recording, and that its account was charged.
+    cdef void wait(self, Account account) noexcept
     # Whether the calls of a signature have waited too long for a recording.
     cdef bint waits_too_long(self, Account account) noexcept
     # Updates the account when a recording begins. `anew`: the earlier ones do not fit this call.

@@ -67,6 +67,50 @@ def test_parts_are_recorded_if_the_whole_waits_too_long(due_after):
         assert all(told(layer)["replayed"] > 0 for layer in model.layers)
 
 
+class Counting(keras.Model):
+    """A model that is given another number, or a longer tensor, in each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = [L.Dense(3), L.Dense(2)]
+
+    def call(self, x, number=0, rows=None):
+        for part in self.parts:
+            x = part(x)
+        if rows is not None:
+            x = x + tf.reduce_sum(rows)
+        return x * float(number)
+
+
+@pytest.mark.parametrize("longer", [False, True])
+def test_parts_are_recorded_if_each_call_of_the_whole_is_new(due_after, longer):
+    keras.utils.set_random_seed(1)
+    model, x = Counting(), floats(2, 4)
+
+    def call(number):
+        return model(x, rows=tf.ones([number])) if longer else model(x, number=number)
+
+    wants = [call(number) for number in range(60)]
+    with fastops.accelerated():
+        due_after(3)
+        for number, want in enumerate(wants):
+            assert_same(call(number), want)
+        assert told(model)["replayed"] == 0
+        assert all(told(part)["replayed"] > 30 for part in model.parts)
+
+
+def test_parts_are_not_recorded_in_the_first_calls_of_a_few_signatures(due_after):
+    model, x = Counting(), floats(2, 4)
+    with fastops.accelerated():
+        due_after(20)
+        for number in range(3):
+            model(x, number=number)
+        for _ in range(30):
+            model(x)
+        assert told(model)["recorded"] == 1
+        assert all(told(part)["recorded"] == 0 for part in model.parts)
+
+
 def test_an_object_that_changes_is_recorded_less_and_less_often(due_after):
     layer, x = L.Dense(3), floats(2, 4)
     want = layer(x)
