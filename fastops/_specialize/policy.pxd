@@ -33,7 +33,7 @@ cpdef enum:
     MAX_MODULES = 4096                 # names of modules: whether they belong to known libraries
     # How much is recorded.
     MAX_FUNCTION_OPS = 512             # of one call of a function
-    MAX_OBJECT_OPS = 32768             # of one call of an object's method
+    MAX_OBJECT_OPS = 32768             # of one call of an object's method, or one walk over a tape
     MAX_UNSHARED_OPS = 256             # with more ops, steps of simple ops share kernels
     MAX_VALUE_BYTES = 65536            # of one value that is compared, or of one constant result
     MAX_CONSTANT_BYTES = 1048576       # of one constant that is an input of an op
