@@ -54,6 +54,7 @@ from fastops._specialize.recording.recording import (
     Composite,
     Constant,
     Given,
+    Itself,
     Number,
     Tagged,
     Unread,
@@ -794,6 +795,8 @@ cdef object _filled(packed, PyObject** values, const Signature& signature, tuple
         return <object>signature.holder(<int>packed.number)
     if kind is Unread:
         return variables[packed.index]._lazy_read(None)
+    if kind is Itself:
+        return packed.variable
     if kind is Composite:
         made = packed.kind.__new__(packed.kind)
         made.__dict__.update(_filled(packed.attributes, values, signature, variables))

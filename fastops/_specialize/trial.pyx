@@ -103,6 +103,8 @@ cdef bint _same(left, right) except -1:
     `alike` compares the values in the results. This function also compares the attributes of
     tensors, and the contents of composite tensors and of results of assignments.
     """
+    if left is right:
+        return True
     if type(left) is not type(right):
         return False
     if isinstance(left, (list, tuple)):

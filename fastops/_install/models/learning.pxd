@@ -19,7 +19,7 @@ cdef class MethodRecording:
     cdef dict unasked
     cdef object root
     cdef list arguments, holders, identities
-    cdef list marked         # for each argument, the names of its attributes before the call
+    cdef list attributes     # those of each argument before the call
     cdef object context      # the context of the outermost layer call, or None
     cdef dict around         # its attributes before the call
     cdef dict names          # how many names the thread had generated before the call
@@ -36,6 +36,10 @@ cdef class MethodRecording:
     # Raises an exception if the call cannot be replayed.
     cdef bint learn(self, record, bint keeps_arguments, const Signature& signature,
                     result) except -1
+    # The attributes that the call has set to None on its arguments: each argument, the name, and
+    # the value before the call.
+    cdef list cleared(self)
+    cdef bint is_cleared(self, int leaf, str name, value) except -1
     cdef int check(self, record, bint keeps_arguments) except -1
     cdef int count_names(self, recorder) except -1
     cdef dict left(self)

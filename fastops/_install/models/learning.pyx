@@ -90,7 +90,7 @@ cdef class MethodRecording:
             case = MethodCase(key, self.scopes, account)
             state.cases.replace((key, self.scopes), case)
             self.case = case
-        self.marked = [set(vars(tensor)) for tensor in self.arguments]
+        self.attributes = [dict(vars(tensor)) for tensor in self.arguments]
         self.first = case.first  # another thread may drop it meanwhile
         self.confirms = self.first is not None and case.holds()
         if self.confirms:
@@ -105,12 +105,24 @@ cdef class MethodRecording:
         self.case.marks.update(
             (leaf, name)
             for leaf, tensor in enumerate(self.arguments)
-            for name in vars(tensor)
-            if name not in self.marked[leaf]
+            for name, value in vars(tensor).items()
+            if name not in self.attributes[leaf] or self.is_cleared(leaf, name, value)
         )
         made = self.keep(record, self.left(), signature, result)
         self.case.cost(now() - self.began)
         return made
+
+    cdef bint is_cleared(self, int leaf, str name, value) except -1:
+        """Whether the call has set an attribute of an argument to None."""
+        return value is None and self.attributes[leaf].get(name) is not None
+
+    cdef list cleared(self):
+        return [
+            (tensor, name, self.attributes[leaf][name])
+            for leaf, tensor in enumerate(self.arguments)
+            for name, value in vars(tensor).items()
+            if self.is_cleared(leaf, name, value)
+        ]
 
     cdef int check(self, record, bint keeps_arguments) except -1:
         """Check that the call has changed neither its arguments nor its object."""
@@ -195,24 +207,22 @@ cdef class MethodRecording:
         cdef MethodCase case = self.case
         cdef ObjectState state = self.state
         cdef Replay replay
-        case.identified = bool(self.identities)
         if _holds_container(result, state.seen):
             raise NotReplayableError("container_returned")
         self.guard(record.witness)
         if _holds_container(result, case.seen):
             raise NotReplayableError("container_returned")
         given = {id(argument) for argument in self.arguments if argument.dtype != _tf.resource}
-        if (
-            state.watch.has_any(given)
-            or case.globals.has_any(given)
-            or case.contents.has_any(given)
-        ):
+        if self.reaches(given):
             raise NotReplayableError("argument_kept")
         variables = {**state.variables, **case.variables}
-        held = Held(state.seen | case.seen, record.recorder.first_id, taped(), state.tables)
+        held = Held(
+            state.seen | case.seen, record.recorder.first_id, taped(), state.tables, self.reaches
+        )
         recorded = recording(
             record.recorder, self.arguments, self.holders, result, variables, held, MAX_OBJECT_OPS
         )
+        case.identified = bool(self.identities) or recorded.returns_variables
         for step in recorded.steps:
             if step.seed is None and step.lasts and step.outputs:
                 raise NotReplayableError("no_trial", step.op_name)
@@ -229,6 +239,14 @@ cdef class MethodRecording:
         case.first = None
         self.receiver.succeed()
         return True
+
+    def reaches(self, set identities):
+        """Whether the guards compare an object with one of these identities, which is alive."""
+        return (
+            self.state.watch.has_any(identities)
+            or self.case.globals.has_any(identities)
+            or self.case.contents.has_any(identities)
+        )
 
 
 cdef bint _holds_container(value, set seen) except -1:

@@ -254,6 +254,27 @@ cdef class KerasMethod(Replacement):
             return <PyTypeObject*>_plain_variable
         return <PyTypeObject*>self.variable
 
+    cdef bint keeps(self, MethodRecording recording, PyObject* const* given, Py_ssize_t n,
+                    PyObject* keywords) except -1:
+        """Whether a recorded call has left its arguments as they were, but for cleared attributes.
+
+        The signature includes the attributes, so they have their earlier values meanwhile.
+        """
+        cdef Signature after
+        cdef bytes key = recording.case.key
+        cdef list cleared = recording.cleared()
+        for tensor, name, value in cleared:
+            setattr(tensor, name, value)
+        try:
+            return (
+                read_method(&after, given + 1, n - 1, keywords, self.identified(given, n))
+                and after.Is(PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+                and are_leaves(recording.arguments, after)
+            )
+        finally:
+            for tensor, name, _ in cleared:
+                setattr(tensor, name, None)
+
     cdef int finish(self, PyObject* root, ObjectState state, MethodCase case,
                     const Signature& signature, tuple scopes) except -1:
         """Do what a replayed call does beside its ops, and count the call."""
@@ -262,8 +283,11 @@ cdef class KerasMethod(Replacement):
             self.tell(root, None, None, case.key, case.scopes)
         if case.left is not None:
             self.scopes.call_context().__dict__.update(case.left)
-        for leaf, name in case.marks:
-            setattr(<object>signature.object(leaf), name, None)
+        if case.marks:
+            # An attribute may hold another of the arguments, and nothing else may.
+            marked = [(<object>signature.object(leaf), name) for leaf, name in case.marks]
+            for tensor, name in marked:
+                setattr(tensor, name, None)
         if case.names is not None:
             self.scopes.give_names(case.names)
         if state.losses is not None:
@@ -417,7 +441,6 @@ cdef PyObject* _record(KerasMethod self, Record record, Receiver receiver, Objec
     """Make a call, and learn from it."""
     cdef PyObject* result = NULL
     cdef MethodRecording recording
-    cdef Signature after
     cdef bint keeps_arguments
     if record.is_profiled:
         return self.leave(_PROFILED, args, nargsf, keywords)
@@ -447,11 +470,7 @@ cdef PyObject* _record(KerasMethod self, Record record, Receiver receiver, Objec
     if not record.started or record.witness is None:
         return result
     try:
-        keeps_arguments = (
-            read_method(&after, given + 1, n - 1, keywords, self.identified(given, n))
-            and after.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
-            and are_leaves(recording.arguments, after)
-        )
+        keeps_arguments = self.keeps(recording, given, n, keywords)
         if recording.learn(record, keeps_arguments, signature, <object>result):
             self.receivers.budget_of(receiver).lift()
         if self.names is not None:

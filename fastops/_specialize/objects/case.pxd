@@ -26,7 +26,7 @@ cdef class MethodCase(Specialization):
     cdef set marks
     cdef dict names
     cdef list warned
-    cdef bint identified  # whether the signature has addresses of variables
+    cdef bint identified  # whether it is for variables of one object
 
     # Adds the time of a recorded call. Once there is a replay, updates the estimate of costs.
     cdef int cost(self, int64_t ns) except -1

@@ -71,7 +71,12 @@ _OF_LAYERS = frozenset(
 )
 """Properties of Keras's layers and of modules that return plain values."""
 
-_METHODS = frozenset({"__call__", "call", "reset_state", "result", "update_state"})
+_METHODS = frozenset(
+    {
+        *("__call__", "call", "compute_mask", "get_initial_state"),
+        *("reset_state", "result", "update_state"),
+    }
+)
 """Methods of Keras's objects that only compute, and assign to variables."""
 
 _FIELD = type(vars(namedtuple("_", "field"))["field"])

@@ -306,6 +306,19 @@ class Unread:
 
 
 @dataclass(frozen=True)
+class Itself:
+    """Stands for a variable that the object of the call holds: each call returns this variable.
+
+    Attributes
+    ----------
+    variable : object
+        The variable, of TensorFlow or of a library.
+    """
+
+    variable: object
+
+
+@dataclass(frozen=True)
 class Composite:
     """Stands for a composite tensor in a result.
 
@@ -336,12 +349,16 @@ class Held:
     tables : dict of int to object
         The lookup tables that the call may read without having them as arguments, by the identity
         of the handle.
+    reaches : callable
+        Given a set of identities, tells whether the guards compare an object with one of them that
+        is alive.
     """
 
     identities: object
     begin: int
     watchable: bool
     tables: dict
+    reaches: object
 
 
 class RecordedDraws:
@@ -375,8 +392,8 @@ class Recording:
     steps : list of RecordedStep
         The steps in execution order.
     result : object
-        The result, with a `Number`, `Constant`, `Tagged`, `Given`, `Unread` or `Composite`
-        instead of each tensor.
+        The result, with a `Number`, `Constant`, `Tagged`, `Given`, `Unread`, `Itself` or
+        `Composite` instead of each tensor.
     without_tape : bool
         Whether it is replayed only while no tape records: the call has a custom gradient that has
         no `RecordedCustom`, or assignments come later than in the call.
@@ -386,6 +403,8 @@ class Recording:
         The comparisons that Python read after random ops had drawn, in the order of the reads: the
         number of the value, and whether it was true. The call cannot be made again then, so another
         recording must have the ops for the other truth value: see `is_whole`.
+    returns_variables : bool
+        Whether the result has variables that the object holds: another object must not use it.
     taped : Recording or None
         The recording to replay while a tape records, if it is different. It includes ops whose
         outputs are constants, since the tape adds up gradients in an order that depends on all ops
@@ -401,6 +420,7 @@ class Recording:
     without_tape: bool
     drawn: object
     branches: tuple = ()
+    returns_variables: bool = False
     taped: object = None
 
     def values_before(self):
@@ -520,6 +540,7 @@ class _Maker:
         self.assigned = {}  # by the number of a handle: the number of the value it was assigned
         self.forwarded = {}  # by the number of a variable's value: the number of what was assigned
         self.defers = False  # whether assignments must come after the last value that is compared
+        self.returns_variables = False
         self.only_host = len(context().list_logical_devices()) == 1
 
     def add(self, tensor):
@@ -577,6 +598,7 @@ class _Maker:
             self.custom or self.defers,
             self.drawn,
             tuple(self.branches.items()),
+            self.returns_variables,
         )
 
     def ran(self, event, last):
@@ -697,6 +719,10 @@ class _Maker:
             RecordedCustom(event.name, closure, kept, inputs, outputs, event.stopped)
         )
         return True
+
+    def is_held(self, value):
+        """Tell whether the guards compare this object, so that each call finds the same one."""
+        return self.held is not None and self.held.reaches({id(value)})
 
     def check_constant(self, tensor, op_name):
         """Refuse a constant that may differ in another call, as it shares memory with a value."""
@@ -1001,6 +1027,9 @@ class _Maker:
             index = self.numbers.get(id(value._handle), -1) - self.num_arguments
             if 0 <= index < len(self.variables):
                 return Unread(index)
+        if isinstance(value, tf.__internal__.types.Tensor) and self.is_held(value):
+            self.returns_variables = True
+            return Itself(value)
         if kind in COMPOSITES and id(value) in self.holders:
             return Given(self.holders[id(value)])
         if kind in COMPOSITES:

@@ -192,6 +192,51 @@ def test_an_explicit_setting_reaches_the_layers_after_it():
     compare(program)
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_masks_that_attention_takes_away(given):
+    """The layer sets the mask of its argument to None, and gives it to its result."""
+    known = []
+
+    def program():
+        embedding, attention = L.Embedding(5, 4, mask_zero=True), L.MultiHeadAttention(2, 3)
+        probe(attention)
+        for number in range(3 * CALLS):
+            ids = tf.constant([[1, 2, number % 3, 0], [3, 0, 0, number % 2]])
+            x = embedding(ids)
+            more = {"attention_mask": ids[:, None, :] != 1} if given else {}
+            yield attention(x, x, **more)
+            yield x, vars(x)
+            yield attention(x, x, **more)  # it has no mask now
+            other = embedding(ids)
+            yield attention(other, x, **more)
+            yield x, other, vars(other)
+        known.append(told(attention)["reasons"] if fastops.is_installed() else None)
+
+    compare(program)
+    assert known == [None, {}]
+
+
+@LOST_MASK
+def test_masks_of_users():
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.rnn = L.Embedding(5, 4, mask_zero=True), L.GRU(3)
+
+        def call(self, ids):
+            mask = self.embedding.compute_mask(ids)
+            state = self.rnn.get_initial_state(2)
+            return self.rnn(self.embedding(ids), mask=mask, initial_state=state)
+
+    def program():
+        model = Model()
+        probe(model)
+        for number in range(3 * CALLS):
+            yield model(tf.constant([[1, 2, number % 3, 0], [3, 0, 0, number % 2]]))
+
+    compare(program)
+
+
 @LOST_MASK
 def test_masks_are_passed_on():
     def program():
