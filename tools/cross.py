@@ -60,7 +60,15 @@ def unpack(wheel, place):
 def command(compiler, package, *, macos):
     """Return the compiler's command for a module."""
     include = package / "include"
-    defines = [define for define in systems.defines() if not (macos and define == "-DINTEL_MKL")]
+    macros = subprocess.run(
+        [*shlex.split(compiler), "-dM", "-E", "-x", "c++", os.devnull],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    defines = [
+        define for define in systems.defines(macros) if not (macos and define == "-DINTEL_MKL")
+    ]
     onednn = [f"-isystem{include / place}" for place in systems.ONEDNN_HEADERS]
     return [
         *(*shlex.split(compiler), "-std=c++17", "-O1", "-fPIC", f"-isystem{include}", *onednn),

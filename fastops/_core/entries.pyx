@@ -106,11 +106,10 @@ cdef Entry make_entry(Schema op, PyObject** slots, PyObject* device_name, Frame*
     if IsCustom(runtime, device):
         entry.node.reset()
         entry.reason = R_DEVICE
-    elif op.encode(slots, frame, entry.node.get()):
+    elif op.encode(slots, frame, entry.node.get()) and _count_outputs(entry, op, &outputs):
         if untried and not Accepts(deref(entry.node), frame.tensors, frame.size):
             return None
         entry.dispatched = not op.facts.stateful or op.attrs_are_taken(slots)
-        entry.num_outputs = OutputTypes(deref(entry.node), op.facts, &outputs)
         entry.lengths = [
             None if length < 0 else length
             for length in [
@@ -145,6 +144,11 @@ cdef Entry make_entry(Schema op, PyObject** slots, PyObject* device_name, Frame*
     if untried and entry.reason != R_DIRECT:
         return None
     return entry
+
+
+cdef bint _count_outputs(Entry entry, Schema op, DataTypeVector* outputs) noexcept:
+    entry.num_outputs = OutputTypes(deref(entry.node), op.facts, outputs)
+    return entry.num_outputs >= 0
 
 
 cdef int _place(Entry entry, bytes device, Frame* frame, const Runtime& runtime) except -1:

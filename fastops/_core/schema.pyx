@@ -8,7 +8,7 @@ from fastops._core.attributes cimport MISSING, is_taken, restored, same, shown
 from fastops._core.attributes cimport encode as encode_attr
 from fastops._cpp.frame cimport Frame
 from fastops._cpp.handle cimport HandleDtype
-from fastops._cpp.opdef cimport Describe, FindAttr, InputArg, kSingle
+from fastops._cpp.opdef cimport Describe, FindAttr, FindsAttributes, InputArg, kSingle
 from fastops._cpp.runtime cimport UnknownKernels
 from fastops._tf.eager cimport recording
 from fastops._tf.node_def_util cimport AddDefaultsToNodeDef
@@ -23,6 +23,12 @@ from tensorflow.python.eager import context as _context
 from tensorflow.python.framework import dtypes as _dtypes
 
 from fastops._core.threads import ONEDNN
+
+if not FindsAttributes():
+    raise ImportError(
+        "fastops was compiled by a compiler whose hash tables are not those of TensorFlow's wheel. "
+        "Compile it with Clang, as the wheel was."
+    )
 
 cdef bint unknown_kernels = UnknownKernels() != NULL
 cdef object _ANONYMOUS = _context.anonymous_name()

@@ -96,6 +96,18 @@ inline bool MayBeLength(const OpFacts& facts, const std::string& attr, int64_t l
          length >= FindAttr(facts, attr)->minimum();
 }
 
+// Whether TensorFlow's libraries find the attributes that inline code of its headers puts into a
+// node. Both hash the names, and a compiler with other macros than TensorFlow's may compile another
+// hash function. The libraries may find single names in spite of that, but not all of them.
+inline bool FindsAttributes() {
+  tensorflow::NodeDef node;
+  for (char name = 'a'; name <= 'z'; ++name) (*node.mutable_attr())[std::string(3, name)].set_i(1);
+  for (char name = 'a'; name <= 'z'; ++name) {
+    if (tensorflow::AttrSlice(node).FindByString(std::string(3, name)) == nullptr) return false;
+  }
+  return true;
+}
+
 // The number of flat outputs of a node, or -1.
 inline int OutputTypes(const tensorflow::NodeDef& node, const OpFacts& facts,
                        tensorflow::DataTypeVector* types) {

@@ -42,6 +42,7 @@ cdef extern from "declarations.h" namespace "fastops":
     bool IsHandleType(DataType)
     bool Describe(const string&, OpFacts*)
     const AttrDef* FindAttr(const OpFacts&, const string&)
+    bool FindsAttributes()
     bool HasLengths(const OpFacts&)
     bool MayBeLength(const OpFacts&, const string&, int)
     int OutputTypes(const NodeDef&, const OpFacts&, DataTypeVector*)

@@ -98,11 +98,24 @@ def test_supported_systems_provide_the_functions_that_fastops_calls(monkeypatch,
 
 
 def test_macos_builds_without_onednn_and_resolve_symbols_at_load_time(monkeypatch):
-    assert "-DINTEL_MKL" in systems.defines()
+    assert "-DINTEL_MKL" in systems.defines("")
     assert "libtensorflow_cc.so.2" in systems.needed_libraries()
     monkeypatch.setattr(systems, "MACOS", True)
-    assert "-DINTEL_MKL" not in systems.defines()
+    assert "-DINTEL_MKL" not in systems.defines("")
     assert systems.needed_libraries() == ()
+
+
+@pytest.mark.parametrize(
+    ("macros", "added"),
+    [
+        ("#define __aarch64__ 1\n", True),
+        ("#define __aarch64__ 1\n#define __ARM_ACLE 202420\n", False),
+        ("#define __x86_64__ 1\n", False),
+    ],
+)
+def test_the_hash_function_is_that_of_the_wheels(macros, added):
+    """TensorFlow's wheels are compiled by Clang, which defines a macro that GCC 12 does not."""
+    assert ("-D__ARM_ACLE=200" in systems.defines(macros)) is added
 
 
 @pytest.fixture

@@ -216,7 +216,7 @@ class _Build:
             *self._compiler,
             # Use them as system headers, to suppress their warnings.
             *(flag.replace("-I", "-isystem", 1) for flag in flags),
-            *systems.defines(),
+            *systems.defines(self._defines),
             *("-fvisibility=hidden", "-Wall", "-Wno-sign-compare"),
             *("-Wno-unused-function", "-Wno-cpp"),
             *(f"-I{HELPERS / 'shim'}", f"-I{HELPERS}", f"-I{sysconfig.get_path('include')}"),

@@ -48,10 +48,21 @@ def distribution(versions):
     return f"{name}{versions}"
 
 
-def defines():
-    """Return the macros that TensorFlow was compiled with. NDEBUG changes the layout of structs."""
+def defines(compiler):
+    """Return the options for the macros that TensorFlow was compiled with.
+
+    NDEBUG changes the layout of structs. By __ARM_ACLE, which Clang defines, Abseil in TensorFlow
+    2.19 and 2.20 chooses its hash function, and so the places of elements in hash tables.
+
+    Parameters
+    ----------
+    compiler
+        The macros that the compiler defines, as `needs.compiler` returns them.
+    """
     onednn = () if MACOS else ("-DINTEL_MKL",)
-    return ("-DNDEBUG", *onednn, "-DEIGEN_USE_THREADS", "-DPY_SSIZE_T_CLEAN")
+    other = "__aarch64__" in compiler and "__ARM_ACLE" not in compiler
+    arm = ("-D__ARM_ACLE=200",) if other else ()
+    return ("-DNDEBUG", *onednn, *arm, "-DEIGEN_USE_THREADS", "-DPY_SSIZE_T_CLEAN")
 
 
 def needed_libraries():
