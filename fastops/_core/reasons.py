@@ -620,7 +620,7 @@ REGISTRY = {
             "adds_losses",
             "call",
             "the call adds losses to a layer, or reads them",
-            "an activity regularizer, or `add_loss` in a `call` of tf_keras",
+            "add no losses to layers of tf_keras, and read losses outside of calls",
         ),
         Reason("settings_changed", "call", "the call changes settings of Keras"),
         Reason("scope_left_open", "call", "the call leaves a scope open"),

@@ -796,7 +796,7 @@ cdef object _filled(packed, PyObject** values, const Signature& signature, tuple
     if kind is Unread:
         return variables[packed.index]._lazy_read(None)
     if kind is Itself:
-        return packed.variable
+        return packed.reference()
     if kind is Composite:
         made = packed.kind.__new__(packed.kind)
         made.__dict__.update(_filled(packed.attributes, values, signature, variables))

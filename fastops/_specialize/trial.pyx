@@ -25,6 +25,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable, _Unrea
 
 from fastops._core.tensors import is_host_tensor
 from fastops._specialize.recording.alike import alike
+from fastops._specialize.recording.plain import is_dataclass
 from fastops._specialize.recording.recording import NotReplayableError
 from fastops._specialize.signatures import COMPOSITES
 
@@ -101,7 +102,7 @@ cdef bint _same(left, right) except -1:
     """Whether two results are equal bit by bit.
 
     `alike` compares the values in the results. This function also compares the attributes of
-    tensors, and the contents of composite tensors and of results of assignments.
+    tensors, and the contents of composite tensors, of dataclasses and of results of assignments.
     """
     if left is right:
         return True
@@ -113,7 +114,7 @@ cdef bint _same(left, right) except -1:
         return list(left) == list(right) and all([_same(left[name], right[name]) for name in left])
     if isinstance(left, _UnreadVariable):
         return alike(_value_of(left), _value_of(right))
-    if type(left) in COMPOSITES:
+    if type(left) in COMPOSITES or is_dataclass(type(left)):
         return _same(vars(left), vars(right))
     if not alike(left, right):
         return False

@@ -25,6 +25,8 @@ cdef class MethodRecording:
     cdef dict names          # how many names the thread had generated before the call
     cdef object first        # the recording to confirm, or None
     cdef list copies         # of the variables, for the trial
+    cdef list layers         # those that keep losses in attributes, or None
+    cdef list losses         # the losses of each of them before the call
     cdef bint confirms       # whether a replay is made if this call runs what the first one ran
     cdef int64_t began
 
@@ -40,6 +42,10 @@ cdef class MethodRecording:
     # the value before the call.
     cdef list cleared(self)
     cdef bint is_cleared(self, int leaf, str name, value) except -1
+    # Notes the losses in the object. If there are any, they are no part of its state.
+    cdef int note_losses(self) except -1
+    # The losses that the call has added to each layer.
+    cdef list added(self)
     cdef int check(self, record, bint keeps_arguments) except -1
     cdef int count_names(self, recorder) except -1
     cdef dict left(self)

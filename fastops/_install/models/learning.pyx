@@ -27,13 +27,16 @@ cdef extern from "definitions.h":
     pass
 
 from functools import partial
+from weakref import ref as _reference
 
 import tensorflow as _tf
 
 from fastops._install.lookups import of_codes as _of_codes
+from fastops._install.models.library import OF_LOSSES
 from fastops._install.target import generated
 from fastops._specialize.guards.discovery import guards_of
 from fastops._specialize.recording.alike import alike
+from fastops._specialize.recording.plain import is_dataclass
 from fastops._specialize.recording.recording import Held, NotReplayableError, recording
 
 cdef dict _ops = {}
@@ -79,15 +82,25 @@ cdef class MethodRecording:
         self.context = self.source.call_context()
         if self.context is not None:
             self.around = dict(self.context.__dict__)
-        state = receiver.recordable(state, self.root, self.unasked)
+        self.note_losses()
+        if receiver.adds_losses and state is not None and state.losses is None:
+            receiver.states.clear()
+            state = case = None
+        unasked_of = None
+        if receiver.adds_losses:
+            unasked_of = {id(layer): OF_LOSSES for layer in self.layers}
+        state = receiver.recordable(state, self.root, self.unasked, unasked_of)
         if state is None:
             return False
         if state.losses is None:
             state.losses = self.source.stores_of(self.root)
+            if receiver.adds_losses:
+                state.losses = [_reference(layer) for layer in self.layers]
         self.state, self.names = state, self.source.names_given()
         if case is None:
             key = PyBytes_FromStringAndSize(signature.data(), signature.size())
             case = MethodCase(key, self.scopes, account)
+            case.adds_losses = receiver.adds_losses
             state.cases.replace((key, self.scopes), case)
             self.case = case
         self.attributes = [dict(vars(tensor)) for tensor in self.arguments]
@@ -108,6 +121,8 @@ cdef class MethodRecording:
             for name, value in vars(tensor).items()
             if name not in self.attributes[leaf] or self.is_cleared(leaf, name, value)
         )
+        if self.case.adds_losses:
+            result = result, self.added()
         made = self.keep(record, self.left(), signature, result)
         self.case.cost(now() - self.began)
         return made
@@ -124,6 +139,26 @@ cdef class MethodRecording:
             if self.is_cleared(leaf, name, value)
         ]
 
+    cdef int note_losses(self) except -1:
+        self.layers = self.source.layers_of(self.root)
+        if self.layers is None:
+            return 0
+        self.losses = [list(layer._losses) for layer in self.layers]
+        if any(self.losses):
+            self.receiver.adds_losses = True
+        return 0
+
+    cdef list added(self):
+        cdef list before, losses = []
+        for layer, before in zip(self.layers, self.losses):
+            after = list(layer._losses)
+            if self.context is None:  # the call has cleared them first
+                before = []
+            if list(map(id, after[: len(before)])) != list(map(id, before)):
+                raise NotReplayableError("adds_losses")
+            losses.append(after[len(before):])
+        return losses
+
     cdef int check(self, record, bint keeps_arguments) except -1:
         """Check that the call has changed neither its arguments nor its object."""
         if record.witness.objection is not None:
@@ -132,10 +167,11 @@ cdef class MethodRecording:
             raise NotReplayableError("arguments_changed")
         changed = self.state.watch.differs()
         if changed is not None:
+            self.note_losses()
             raise NotReplayableError(
                 "object_changed", record.witness.proof.blamed_for(changed)
             )
-        if self.source.reads_losses(record.witness.codes):
+        if self.source.reads_losses(record.witness.codes, self.case.adds_losses):
             raise NotReplayableError("adds_losses")
         return 0
 
@@ -250,8 +286,11 @@ cdef class MethodRecording:
 
 
 cdef bint _holds_container(value, set seen) except -1:
-    if isinstance(value, (list, dict)) and <size_t><PyObject*>value in seen:
+    cdef bint fields = is_dataclass(type(value))
+    if (fields or isinstance(value, (list, dict))) and <size_t><PyObject*>value in seen:
         return True
+    if fields:
+        value = vars(value)
     if isinstance(value, dict):
         value = list((<dict>value).values())
     if isinstance(value, (list, tuple)):

@@ -73,6 +73,9 @@ OF_TF_KERAS_LAYERS = {
 }
 """By class of tf_keras and TensorFlow, attributes that no recorded call reads."""
 
+OF_LOSSES = frozenset({"_losses", "_loss_ids"})
+"""Attributes of Keras's layers with the losses that calls have added."""
+
 UNASKED_STATE = frozenset(
     {
         *("custom_objects_scope_dict", "global_random_seed", "global_seed_generator"),

@@ -15,7 +15,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
-from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libcpp.vector cimport vector
 
@@ -275,9 +275,14 @@ cdef class KerasMethod(Replacement):
             for tensor, name, _ in cleared:
                 setattr(tensor, name, None)
 
-    cdef int finish(self, PyObject* root, ObjectState state, MethodCase case,
-                    const Signature& signature, tuple scopes) except -1:
-        """Do what a replayed call does beside its ops, and count the call."""
+    cdef PyObject* finish(self, PyObject* root, ObjectState state, MethodCase case,
+                          const Signature& signature, tuple scopes,
+                          PyObject* replayed) except NULL:
+        """Do what a replayed call does beside its ops, and count the call.
+
+        Steals the reference to what the replay has returned, and returns the call's result.
+        """
+        cdef tuple pair
         self.replayed += 1
         if _observers:
             self.tell(root, None, None, case.key, case.scopes)
@@ -292,7 +297,14 @@ cdef class KerasMethod(Replacement):
             self.scopes.give_names(case.names)
         if state.losses is not None:
             self.scopes.clear(state.losses, scopes)
-        return 0
+        if not case.adds_losses:
+            return replayed
+        pair = <tuple>replayed
+        Py_DECREF(pair)  # the local variable holds it
+        result, losses = pair
+        self.scopes.add_losses(state.losses, losses)
+        Py_INCREF(result)
+        return <PyObject*>result
 
     cdef int fail(self, Receiver receiver, MethodCase case, error) except -1:
         """Count a failed recording."""
@@ -398,7 +410,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         decision = case.run(signature, &result)
         if decision == HIT:
             receiver.replayed += 1
-            self.finish(args[0], state, case, signature, scopes)
+            result = self.finish(args[0], state, case, signature, scopes, result)
             return result if not case.warned else _warning(case.warned, result)
         if decision == MISSED:
             detail = (case.changes() or case.missed) if _observers else None

@@ -17,14 +17,22 @@ cdef class Scopes:
     # Where the object and the layers in it keep the losses that calls add; None if that is nowhere,
     # or in attributes.
     cdef list stores_of(self, object root)
-    # Whether code that adds losses there, or reads them, is among code that ran.
-    cdef bint reads_losses(self, dict codes) except -1
+    # Whether code that reads losses is among code that ran. `apart`: attributes with losses are no
+    # part of the object's state.
+    cdef bint reads_losses(self, dict codes, bint apart) except -1
     # Drops all losses, as a call in these scopes does.
     cdef int clear(self, list stores, tuple scopes) except -1
+    # The layers in an object that keep the losses that calls add in attributes; None if there are
+    # none, or if these work in another way than the library's.
+    cdef list layers_of(self, object root)
+    # Adds losses to each of the layers, given by weak references.
+    cdef int add_losses(self, list stores, list losses) except -1
 
 
 cdef class OfKeras(Scopes):
     cdef dict global_state
+    cdef type layer
+    cdef tuple of_losses         # the code that reads the losses, with the identity of its globals
     cdef tuple last              # the last state that was read outside of all scopes
     cdef uint64_t last_version   # the version of the dict that `last` was read from
 

@@ -11,6 +11,8 @@ from collections import defaultdict
 from operator import itemgetter
 
 from fastops._install.models import library as _library
+from fastops._specialize.guards.names import upstream
+from fastops._specialize.libraries import is_of_keras
 from fastops._situation cimport is_plain
 
 
@@ -23,6 +25,8 @@ cdef str _POLICY = "dtype_policy"
 cdef str _SAVING = "saving_attr_skipset"
 cdef str _NAMES = "object_name_uids"
 cdef tuple _ATOMS = (bool, int, float, str)
+cdef frozenset _OF_LOSSES = _library.OF_LOSSES
+cdef tuple _METHODS_OF_LOSSES = ("_clear_losses", "_flatten_layers", "_get_own_losses", "add_loss")
 
 # Names in the modules of tf_keras, and attributes of the objects there.
 cdef str _OPEN_CALLS = "_call_context"
@@ -61,10 +65,16 @@ cdef class Scopes:
     cdef list stores_of(self, object root):
         return None
 
-    cdef bint reads_losses(self, dict codes) except -1:
+    cdef bint reads_losses(self, dict codes, bint apart) except -1:
         return False
 
     cdef int clear(self, list stores, tuple scopes) except -1:
+        return 0
+
+    cdef list layers_of(self, object root):
+        return None
+
+    cdef int add_losses(self, list stores, list losses) except -1:
         return 0
 
 
@@ -76,11 +86,16 @@ cdef class OfKeras(Scopes):
     ----------
     state : module
         ``keras.src.backend.common.global_state``.
+    layer : type
+        Keras's class of layers.
     """
 
-    def __init__(self, state):
+    def __init__(self, state, type layer not None):
         state.GLOBAL_STATE_TRACKER
         self.global_state = state.__dict__
+        self.layer = layer
+        reading = upstream(layer._get_own_losses)
+        self.of_losses = reading.__code__, id(reading.__globals__)
 
     cdef tuple read(self, PyObject* entry):
         """Read Keras's settings for the thread; None if `entry` is already the outermost layer."""
@@ -116,6 +131,33 @@ cdef class OfKeras(Scopes):
             names = PyDict_GetItem(<dict>tracker.__dict__, _NAMES)
         for kind, count in counts.items():
             (<object>names)[kind] += count
+        return 0
+
+    cdef bint reads_losses(self, dict codes, bint apart) except -1:
+        return apart and self.of_losses in codes
+
+    cdef int clear(self, list stores, tuple scopes) except -1:
+        if self.call_context() is None:
+            for reference in stores:
+                layer = reference()
+                for name in _OF_LOSSES:
+                    getattr(layer, name).clear()
+        return 0
+
+    cdef list layers_of(self, object root):
+        if not isinstance(root, self.layer):
+            return None
+        layers = root._flatten_layers()
+        for kind in set(map(type, layers)):
+            for name in _METHODS_OF_LOSSES:
+                definer = next(base for base in kind.__mro__ if name in vars(base))
+                if not is_of_keras(definer.__module__):
+                    return None
+        return layers
+
+    cdef int add_losses(self, list stores, list losses) except -1:
+        for reference, added in zip(stores, losses):
+            reference()._losses.extend(added)
         return 0
 
 
@@ -232,7 +274,7 @@ cdef class OfTfKeras(Scopes):
             return None
         return [layer._thread_local for layer in root._flatten_layers()]
 
-    cdef bint reads_losses(self, dict codes) except -1:
+    cdef bint reads_losses(self, dict codes, bint apart) except -1:
         return self.of_losses in codes
 
     cdef int clear(self, list stores, tuple scopes) except -1:

@@ -140,7 +140,7 @@ def _state():
 @cache
 def _ways(variable, state):
     """Return Keras's class of variables, and its `Scopes`."""
-    return variable, scopes.OfKeras(state)
+    return variable, scopes.OfKeras(state, _class(f"keras.src.{LAYER}"))
 
 
 def takes_arrays(layer):

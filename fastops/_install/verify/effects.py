@@ -83,6 +83,8 @@ _SKIPPED = (
 """Patterns of names of replacements, with the reason why calls are made only once; `None` if they
 are made twice. The first pattern that matches counts."""
 
+_OF_LOSSES = ("_losses",)
+
 _WRITES = STATEFUL - HARMLESS - WAITING - {"PrintV2"}
 _READS = HARMLESS | {"LookupTableFindV2", "LookupTableSizeV2", "LookupTableExportV2"}
 _OPAQUE = frozenset({tf.resource, tf.variant})
@@ -96,7 +98,8 @@ class Effects:
     handles : iterable of EagerTensor
         Handles of the variables that may change.
     attributes : sequence of tuple
-        Objects, each with the names of its attributes that may change (`None` for all).
+        Objects, each with the names of its attributes that may change (`None` for all). With the
+        names `_OF_LOSSES` it is the lists in the attributes that may change.
     names : bool
         Whether Keras may generate names for objects.
     compare : callable, optional
@@ -139,7 +142,10 @@ class Effects:
             for name in _attributes_of(value, chosen).keys() - held.keys():
                 object.__delattr__(value, name)
             for name, attribute in held.items():
-                object.__setattr__(value, name, attribute)
+                if chosen is _OF_LOSSES:
+                    getattr(value, name)[:] = attribute
+                else:
+                    object.__setattr__(value, name, attribute)
         given = _names()
         if names is not None and given is not None:
             given.clear()
@@ -178,6 +184,8 @@ def _title(handle):
 
 
 def _attributes_of(value, names):
+    if names is _OF_LOSSES:  # Keras changes these lists in place
+        return {name: list(getattr(value, name)) for name in names}
     if names is not None:
         return {name: getattr(value, name) for name in names if hasattr(value, name)}
     return dict(vars(value))
@@ -348,7 +356,14 @@ def _recorded(replacement, name, args, kwargs):
     handles += _variables_in((list(args[1:]), list(kwargs.values())))
     if not all(map(_is_of_variable, handles)):
         return "it may change something that is not a variable"
-    return Effects(handles, names="keras" in sys.modules)
+    return Effects(handles, _losses_in(args[0]), names="keras" in sys.modules)
+
+
+def _losses_in(instance):
+    """Return the layers in an object of Keras that hold losses, each with the attribute."""
+    flatten = getattr(instance, "_flatten_layers", None)
+    layers = () if flatten is None else flatten()
+    return [(layer, _OF_LOSSES) for layer in layers if hasattr(layer, _OF_LOSSES[0])]
 
 
 def _layer(replacement, name, args, kwargs):

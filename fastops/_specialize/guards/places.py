@@ -153,6 +153,8 @@ class Places:
         By class, the names of attributes that no recorded call reads.
     titles : list of str, optional
         The names of the roots in reasons. By default the names of their classes.
+    unasked_of : dict of int to set of str, optional
+        By the identity of an object, the names of more such attributes.
 
     Attributes
     ----------
@@ -184,8 +186,8 @@ class Places:
         If an object is found whose changes cannot be detected.
     """
 
-    def __init__(self, roots, unasked, titles=None):
-        self.unasked = unasked
+    def __init__(self, roots, unasked, titles=None, unasked_of=None):
+        self.unasked, self.unasked_of = unasked, unasked_of or {}
         self.entries = []
         self.owners = []
         self.kept = []
@@ -375,7 +377,8 @@ class Places:
             attributes = _attributes(value)
             self.note(value, "instance", value, kind, attributes)
             if attributes is not None:
-                self.visit_dict(value, attributes, self.skipped_of(kind), ".")
+                skipped = self.skipped_of(kind) | self.unasked_of.get(id(value), frozenset())
+                self.visit_dict(value, attributes, skipped, ".")
         if isinstance(value, _VARIABLES):
             self.variables[id(value._handle)] = value
         elif isinstance(value, LookupInterface):

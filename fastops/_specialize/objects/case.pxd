@@ -27,6 +27,7 @@ cdef class MethodCase(Specialization):
     cdef dict names
     cdef list warned
     cdef bint identified  # whether it is for variables of one object
+    cdef bint adds_losses  # whether a result is a pair, of what the call returns and its losses
 
     # Adds the time of a recorded call. Once there is a replay, updates the estimate of costs.
     cdef int cost(self, int64_t ns) except -1

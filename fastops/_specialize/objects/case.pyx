@@ -65,6 +65,11 @@ cdef class MethodCase(Specialization):
         argument (a mask, for example).
     names : dict
         By kind, how many names a call generates.
+    identified : bool
+        Whether the recordings are for variables of one object.
+    adds_losses : bool
+        Whether the result of a replay is a pair: what the call returns, and for each layer in the
+        object the losses that the call adds to it.
     warned : list of fastops._specialize.recording.warned.Warned
         The warnings that a call issues.
     """

@@ -26,6 +26,7 @@ cdef class Receiver:
     cdef str failure                    # why the latest recording failed; None after a success
     cdef Budget failures                # how many recordings may fail
     cdef int changes                    # number of new states since the last success
+    cdef bint adds_losses               # whether calls add losses to layers in the object
     cdef readonly unsigned long long replayed
 
     # Takes the slot with the fewest users: models that live one after another share one.
@@ -53,7 +54,7 @@ cdef class Receiver:
     cdef ObjectState share(self, PyObject* root)
     # A state in which a call may be recorded, given the one whose guards hold, if any. None if the
     # object changes again and again: it has been given up.
-    cdef ObjectState recordable(self, ObjectState state, root, unasked)
+    cdef ObjectState recordable(self, ObjectState state, root, unasked, unasked_of)
     # Adds the counts of this object to a description of all objects.
     cdef int count_in(self, dict description) except -1
     cdef list recordings(self)

@@ -162,9 +162,9 @@ cdef class Receiver:
         del self.states[MAX_OBJECT_STATES:]
         return state
 
-    cdef ObjectState recordable(self, ObjectState state, root, unasked):
+    cdef ObjectState recordable(self, ObjectState state, root, unasked, unasked_of):
         if state is None:
-            state = ObjectState(root, unasked)
+            state = ObjectState(root, unasked, unasked_of)
             self.changes += 1
             if self.changes > MAX_STATE_CHANGES:
                 self.close(_CHANGES)
@@ -173,7 +173,7 @@ cdef class Receiver:
             del self.states[MAX_OBJECT_STATES:]
         elif state.places is None:
             self.states.remove(state)
-            state = state.completed(root, unasked)
+            state = state.completed(root, unasked, unasked_of)
             self.states.insert(0, state)
         return state
 

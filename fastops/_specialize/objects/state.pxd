@@ -41,6 +41,6 @@ cdef class ObjectState:
     cdef vector[PyObject*] parts  # if so, the parts of the object by their number in the template
 
     # A state in which calls may be recorded: this one, or one with the same recordings.
-    cdef ObjectState completed(self, root, unasked)
+    cdef ObjectState completed(self, root, unasked, unasked_of)
     # The recordings for a signature in these scopes; None if there are none.
     cdef MethodCase case_of(self, const Signature& signature, tuple scopes)

@@ -75,7 +75,9 @@ cdef class ClassRecordings:
         cdef ObjectState fitting
         cdef size_t i
         # The addresses in a signature may be those of other variables later.
-        if not self.outlived or case.identified or case.warned or code_of_users(case.codes):
+        if not self.outlived or case.identified or case.adds_losses or case.warned:
+            return 0
+        if code_of_users(case.codes):
             return 0
         fitting = self.find(root)
         if fitting is None:
@@ -107,23 +109,25 @@ cdef class ObjectState:
         The object.
     unasked : dict of type to set of str
         See `fastops._specialize.guards.places.Places`.
+    unasked_of : dict of int to set of str, optional
+        See there, too.
     """
 
     def __cinit__(self):
         self.cases = Cache(MAX_OBJECT_SIGNATURES)
 
-    def __init__(self, root, unasked):
-        self.places = Places([root], unasked)
+    def __init__(self, root, unasked, unasked_of=None):
+        self.places = Places([root], unasked, None, unasked_of)
         self.watch = Watch(self.places)
         self.variables, self.tables = self.places.variables, self.places.tables
         self.seen = self.places.seen
         self.places.entries = self.places.kept = None  # the watch has taken them over
 
-    cdef ObjectState completed(self, root, unasked):
+    cdef ObjectState completed(self, root, unasked, unasked_of):
         cdef ObjectState state
         if self.places is not None:
             return self
-        state = ObjectState(root, unasked)
+        state = ObjectState(root, unasked, unasked_of)
         state.cases, state.shared, state.parts = self.cases, self.shared, self.parts
         state.losses = self.losses
         return state

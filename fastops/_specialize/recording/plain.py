@@ -5,6 +5,7 @@
 
 import abc
 import builtins
+import dataclasses
 import enum
 import functools
 import math
@@ -73,11 +74,11 @@ _OF_LAYERS = frozenset(
 
 _METHODS = frozenset(
     {
-        *("__call__", "call", "compute_mask", "get_initial_state"),
+        *("__call__", "add_loss", "call", "compute_mask", "get_initial_state"),
         *("reset_state", "result", "update_state"),
     }
 )
-"""Methods of Keras's objects that only compute, and assign to variables."""
+"""Methods of Keras's objects that only compute, assign to variables, and add losses."""
 
 _FIELD = type(vars(namedtuple("_", "field"))["field"])
 """The class of the field descriptors of named tuples."""
@@ -277,6 +278,8 @@ class Judge:
             issubclass(value, np.generic) and value.__module__ == "numpy"
         ):
             return True
+        if is_record(value):
+            return True
         if type(value) is enum.EnumMeta:
             return False
         if type(value) in _METACLASSES and not is_own(value.__module__):
@@ -374,6 +377,48 @@ _METACLASSES = (type, abc.ABCMeta)
 def upstream_or_self(value):
     """Return the original of a stand-in in a class; any other value itself."""
     return value if isinstance(value, (property, staticmethod, classmethod)) else upstream(value)
+
+
+def is_record(kind):
+    """Tell whether a class is a named tuple or a dataclass, and a call of it only fills the fields.
+
+    Code of users that the call runs, such as `__post_init__`, is shown to be pure when it runs.
+    """
+    if type(kind) not in _METACLASSES or is_own(kind.__module__):
+        return False
+    if issubclass(kind, tuple):
+        new = kind.__new__
+        return (
+            kind.__init__ is object.__init__
+            and type(new) is types.FunctionType
+            and new.__code__.co_name == "<lambda>"
+            and str(new.__globals__.get("__name__")).startswith("namedtuple_")
+        )
+    return is_dataclass(kind) and _fills_fields(kind.__init__)
+
+
+def is_dataclass(kind):
+    """Tell whether a class is a dataclass whose instances keep all that they are in their dicts."""
+    return (
+        dataclasses.is_dataclass(kind)
+        and not is_own(kind.__module__)
+        and kind.__new__ is object.__new__
+        and (kind.__basicsize__, kind.__dictoffset__) == _SIZES_OF_PLAIN
+        and not _has(kind, "__del__")
+    )
+
+
+class _Plain:
+    pass
+
+
+_SIZES_OF_PLAIN = _Plain.__basicsize__, _Plain.__dictoffset__
+
+
+def _fills_fields(function):
+    """Tell whether the code of a method `__init__` is what `dataclasses` has made."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename == "<string>" and code.co_name == "__init__"
 
 
 def is_custom_gradient(bound):

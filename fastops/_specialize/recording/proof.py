@@ -16,6 +16,7 @@ containers of plain values  the same; items are read but not assigned
 functions that compute      calls (`fastops._specialize.libraries.computes`)
 functions of users, and     calls: their code is shown to be pure when it runs
 objects with `__call__`
+named tuples, dataclasses   calls, which make an instance of the arguments
 layers of Keras             calls; attributes, see below
 generators of seeds         drawing: their state is in variables
 ==========================  =======================================================================
@@ -70,6 +71,7 @@ from fastops._specialize.recording.plain import (
     is_called,
     is_kind,
     is_member,
+    is_record,
     is_simple,
     item_of,
     truth_of,
@@ -129,6 +131,8 @@ class Proof:
 
     def objection(self, frame):
         """Return why the code of a frame that begins is not shown to be pure; None if it is."""
+        if _fills_record(frame):
+            return None
         reader = _ProofReader(self, frame)
         try:
             reader.read()
@@ -143,6 +147,18 @@ class Proof:
         if self.assigning is None:
             return changed
         return f"{changed}: {self.assigning}: {advice('changes_in_place')}"
+
+
+def _fills_record(frame):
+    """Tell whether a frame fills the fields of a record: see `is_record`.
+
+    An object that outlives the call, and is filled again, is compared after the call.
+    """
+    code = frame.f_code
+    if code.co_name != "__init__" or not code.co_argcount:
+        return False
+    kind = type(frame.f_locals.get(code.co_varnames[0]))
+    return is_record(kind) and getattr(kind.__init__, "__code__", None) is code
 
 
 class _Frame:
@@ -554,7 +570,7 @@ class _ProofReader(Judge):
 
 def is_owner(value):
     """Tell whether the attributes of a plain value are known."""
-    return is_member(value) or is_called(value)
+    return is_member(value) or is_called(value) or is_record(value)
 
 
 class _Glance(_ProofReader):

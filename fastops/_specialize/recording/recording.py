@@ -37,6 +37,7 @@ the table behind a handle        the object that holds the table is guarded: it 
 ===============================  ==================================================================
 """
 
+import weakref
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -60,6 +61,7 @@ from fastops._specialize.policy import (
 from fastops._specialize.recording.closures import NotClosedError, closure_of
 from fastops._specialize.recording.known import SEEDS
 from fastops._specialize.recording.known import known as known_of
+from fastops._specialize.recording.plain import is_dataclass
 from fastops._specialize.recording.recorder import Customized, Ran, Read
 from fastops._specialize.signatures import COMPOSITES
 
@@ -311,21 +313,21 @@ class Itself:
 
     Attributes
     ----------
-    variable : object
-        The variable, of TensorFlow or of a library.
+    reference : weakref
+        A reference to the variable, of TensorFlow or of a library.
     """
 
-    variable: object
+    reference: object
 
 
 @dataclass(frozen=True)
 class Composite:
-    """Stands for a composite tensor in a result.
+    """Stands for a composite tensor, or an instance of a dataclass of a user, in a result.
 
     Attributes
     ----------
     kind : type
-        The class, one of `fastops._specialize.signatures.COMPOSITES`.
+        The class. That of a composite tensor is one of `fastops._specialize.signatures.COMPOSITES`.
     attributes : dict
         The packed attributes.
     """
@@ -1029,10 +1031,10 @@ class _Maker:
                 return Unread(index)
         if isinstance(value, tf.__internal__.types.Tensor) and self.is_held(value):
             self.returns_variables = True
-            return Itself(value)
+            return Itself(weakref.ref(value))
         if kind in COMPOSITES and id(value) in self.holders:
             return Given(self.holders[id(value)])
-        if kind in COMPOSITES:
+        if kind in COMPOSITES or is_dataclass(kind):
             return Composite(kind, self.packed(vars(value), shapes))
         raise NotReplayableError("returns_type", kind.__name__)
 

@@ -267,11 +267,6 @@ def prints(layer, x):
     return x
 
 
-def adds_a_loss(layer, x):
-    layer.add_loss(tf.reduce_sum(x))
-    return x
-
-
 def draws(layer, x):
     return x + keras.random.normal((4,), seed=layer.seeds)
 
@@ -314,7 +309,6 @@ IMPURE = [
         counts_in_a_dict,
         counts_in_a_variable,
         prints,
-        adds_a_loss,
     ),
     *(draws, passes_itself_on, calls_an_object, takes_the_next, reads_a_property_that_counts),
 ]

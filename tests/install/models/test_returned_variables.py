@@ -1,5 +1,8 @@
 """Replayed calls that return variables themselves, not tensors of them."""
 
+import gc
+import weakref
+
 import keras
 import pytest
 import tensorflow as tf
@@ -153,3 +156,25 @@ def test_other_objects_are_refused():
             assert model(X)[1] is model.layer
         known = told(model)
     assert text_of("returns_type") in known["reasons"]
+
+
+def test_objects_die():
+    """A variable may refer to the model that returns it."""
+
+    class Bound(Policy):
+        def __init__(self):
+            super().__init__()
+            self.log_std = self.add_weight(shape=(2,), constraint=self.bounded, name="other")
+
+        def bounded(self, value):
+            return tf.minimum(value, 1.0)
+
+    with fastops.accelerated():
+        model = Bound()
+        for _ in range(2 * CALLS):
+            assert model(X)[1] is model.log_std
+        assert told(model)["replayed"]
+        reference = weakref.ref(model)
+        del model
+        gc.collect()
+        assert reference() is None

@@ -224,7 +224,7 @@ def vae_with_add_loss():
     def loss():
         return tf.reduce_mean(tf.square(x - model(x))) + sum(model.losses)
 
-    return Program(lambda: model(x), trained(model, loss), [(model.decoder, "__call__")])
+    return Program(lambda: model(x), trained(model, loss), [(model, "__call__")])
 
 
 class Coupling(layers.Layer):

@@ -51,8 +51,8 @@ def distribution(versions):
 def defines(compiler):
     """Return the options for the macros that TensorFlow was compiled with.
 
-    NDEBUG changes the layout of structs. By __ARM_ACLE, which Clang defines, Abseil in TensorFlow
-    2.19 and 2.20 chooses its hash function, and so the places of elements in hash tables.
+    NDEBUG changes the layout of structs. By __ARM_ACLE, which Clang defines and GCC may not, some
+    versions of Abseil choose their hash function, and so the places of elements in hash tables.
 
     Parameters
     ----------
