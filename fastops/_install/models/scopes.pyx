@@ -94,8 +94,9 @@ cdef class OfKeras(Scopes):
         state.GLOBAL_STATE_TRACKER
         self.global_state = state.__dict__
         self.layer = layer
-        reading = upstream(layer._get_own_losses)
-        self.of_losses = reading.__code__, id(reading.__globals__)
+        if all([hasattr(layer, name) for name in _METHODS_OF_LOSSES]):
+            reading = upstream(layer._get_own_losses)
+            self.of_losses = reading.__code__, id(reading.__globals__)
 
     cdef tuple read(self, PyObject* entry):
         """Read Keras's settings for the thread; None if `entry` is already the outermost layer."""
@@ -145,7 +146,7 @@ cdef class OfKeras(Scopes):
         return 0
 
     cdef list layers_of(self, object root):
-        if not isinstance(root, self.layer):
+        if self.of_losses is None or not isinstance(root, self.layer):
             return None
         layers = root._flatten_layers()
         for kind in set(map(type, layers)):

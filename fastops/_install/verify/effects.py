@@ -18,6 +18,7 @@ from tensorflow.python.framework import op_def_registry
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import gen_resource_variable_ops as gen
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
+from tensorflow.python.trackable.base import Trackable
 
 from fastops._core.tables import policy
 from fastops._install import intercept, slices, traced, variables
@@ -363,7 +364,12 @@ def _losses_in(instance):
     """Return the layers in an object of Keras that hold losses, each with the attribute."""
     flatten = getattr(instance, "_flatten_layers", None)
     layers = () if flatten is None else flatten()
-    return [(layer, _OF_LOSSES) for layer in layers if hasattr(layer, _OF_LOSSES[0])]
+    return [(layer, _OF_LOSSES) for layer in layers if _is_changed(vars(layer).get("_losses"))]
+
+
+def _is_changed(losses):
+    """Tell whether calls change the losses of a layer in place, in a list of Python or Keras."""
+    return isinstance(losses, list) and not isinstance(losses, Trackable)
 
 
 def _layer(replacement, name, args, kwargs):
