@@ -21,7 +21,6 @@ UNRECORDED = {
     *("CategoryEncoding", "CenterCrop", "Discretization", "Equalization", "MelSpectrogram"),
     *("Normalization", "RandomContrast", "RandomFlip", "RandomRotation", "Rescaling", "Resizing"),
     *("Solarization",),  # has its own `__call__`
-    "ActivityRegularization",  # adds a loss
     "SparseCategoricalFocalCrossentropy",  # since Keras 3.16; has its own `__call__`
 }
 """Classes of Keras whose calls are not replayed."""
