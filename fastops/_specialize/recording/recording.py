@@ -1034,7 +1034,11 @@ class _Maker:
             return Itself(weakref.ref(value))
         if kind in COMPOSITES and id(value) in self.holders:
             return Given(self.holders[id(value)])
-        if kind in COMPOSITES or is_dataclass(kind):
+        if is_dataclass(kind):
+            if _count(value, self.result) > 1:  # a replay would make two
+                raise NotReplayableError("returns_type", f"one {kind.__name__} in two places")
+            return Composite(kind, self.packed(vars(value), shapes))
+        if kind in COMPOSITES:
             return Composite(kind, self.packed(vars(value), shapes))
         raise NotReplayableError("returns_type", kind.__name__)
 
@@ -1120,6 +1124,19 @@ def _bytes(tensor):
 def _size(tensor):
     # Do not read `tensor.shape`: it caches a TensorShape on tensors that user code also holds.
     return 0 if not tensor.dtype.size else tensor._num_elements() * tensor.dtype.size
+
+
+def _count(wanted, value):
+    """Return how often an object is in a result."""
+    if value is wanted:
+        return 1
+    if is_dataclass(type(value)):
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return sum(_count(wanted, item) for item in value)
+    return 0
 
 
 def numbers_in(packed):
