@@ -56,6 +56,8 @@ from fastops._specialize.recording.recording import (
     Given,
     Itself,
     Number,
+    Placed,
+    Shared,
     Tagged,
     Unread,
     numbers_in,
@@ -779,7 +781,8 @@ cdef tuple handles_of(tuple variables):
 cdef object _new_tuple = tuple.__new__  # named tuples make their instances by this function
 
 
-cdef object _filled(packed, PyObject** values, const Signature& signature, tuple variables):
+cdef object _filled(packed, PyObject** values, const Signature& signature, tuple variables,
+                    list parts=None):
     """Make a result of a packed one: replace the stand-ins by tensors."""
     kind = type(packed)
     if kind is Number:
@@ -788,9 +791,16 @@ cdef object _filled(packed, PyObject** values, const Signature& signature, tuple
         tensor = packed.tensor
         return copy_of(host_tensor(<PyObject*>tensor))
     if kind is Tagged:
-        made = _filled(packed.tensor, values, signature, variables)
-        made.__dict__.update(_filled(packed.attributes, values, signature, variables))
+        made = _filled(packed.tensor, values, signature, variables, parts)
+        made.__dict__.update(_filled(packed.attributes, values, signature, variables, parts))
         return made
+    if kind is Placed:
+        return parts[<int>packed]
+    if kind is Shared:
+        parts = []
+        for part in packed.parts:
+            parts.append(_filled(part, values, signature, variables, parts))
+        return _filled(packed.result, values, signature, variables, parts)
     if kind is Given:
         return <object>signature.holder(<int>packed.number)
     if kind is Unread:
@@ -799,17 +809,21 @@ cdef object _filled(packed, PyObject** values, const Signature& signature, tuple
         return packed.reference()
     if kind is Composite:
         made = packed.kind.__new__(packed.kind)
-        made.__dict__.update(_filled(packed.attributes, values, signature, variables))
+        made.__dict__.update(_filled(packed.attributes, values, signature, variables, parts))
         return made
     if kind is list:
-        return [_filled(item, values, signature, variables) for item in <list>packed]
+        return [_filled(item, values, signature, variables, parts) for item in <list>packed]
     if kind is tuple:
-        return tuple([_filled(item, values, signature, variables) for item in <tuple>packed])
+        return tuple([
+            _filled(item, values, signature, variables, parts) for item in <tuple>packed
+        ])
     if kind is dict:
         return {
-            name: _filled(item, values, signature, variables)
+            name: _filled(item, values, signature, variables, parts)
             for name, item in (<dict>packed).items()
         }
     if isinstance(packed, tuple):
-        return _new_tuple(kind, [_filled(item, values, signature, variables) for item in packed])
+        return _new_tuple(kind, [
+            _filled(item, values, signature, variables, parts) for item in packed
+        ])
     return packed

@@ -285,16 +285,21 @@ cdef class MethodRecording:
         )
 
 
-cdef bint _holds_container(value, set seen) except -1:
-    cdef bint fields = is_dataclass(type(value))
-    if (fields or isinstance(value, (list, dict))) and <size_t><PyObject*>value in seen:
-        return True
-    if fields:
-        value = vars(value)
-    if isinstance(value, dict):
-        value = list((<dict>value).values())
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            if _holds_container(item, seen):
-                return True
+cdef bint _holds_container(result, set seen) except -1:
+    """Whether a list, dict or dataclass in a result is one of the objects that guards saw."""
+    cdef set known = set()
+    cdef list left = [result]
+    while left:
+        value = left.pop()
+        fields = is_dataclass(type(value))
+        if not fields and not isinstance(value, (list, tuple, dict)):
+            continue
+        identity = <size_t><PyObject*>value
+        if identity in known:  # a list can contain itself
+            continue
+        known.add(identity)
+        if identity in seen and not isinstance(value, tuple):
+            return True
+        inside = vars(value) if fields else value
+        left.extend(inside.values() if isinstance(inside, dict) else inside)
     return False

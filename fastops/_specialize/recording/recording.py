@@ -336,6 +336,26 @@ class Composite:
     attributes: dict
 
 
+class Placed(int):
+    """Stands for an object that is in several places of a result: its index in `Shared.parts`."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A packed result with objects that are in several places, such as one list twice.
+
+    Attributes
+    ----------
+    parts : list
+        These objects, packed. Each may contain those before it, as `Placed`.
+    result : object
+        The packed result. Each such object in it is a `Placed`.
+    """
+
+    parts: list
+    result: object
+
+
 @dataclass(frozen=True)
 class Held:
     """Describes the tensors that a call may use without having them as arguments.
@@ -569,7 +589,7 @@ class _Maker:
                 self.seeded.append(event)
         if self.seeded:
             raise NotReplayableError("unused_seed")
-        result = self.packed(self.result)
+        result = self.packed_result()
         if not self.defers:
             self.forwarded = {}
         steps = [self.untaped(step) for step in self.steps if not self.is_shape(step)]
@@ -581,7 +601,7 @@ class _Maker:
         recording = self.made(steps, result)
         if self.defers:
             return recording
-        result = self.packed(self.result, self.shapes)
+        result = self.packed_result(self.shapes)
         taped = self.asked(self.steps, result, self.is_recorded)
         if len(taped) != len(steps) or any(step.customs for step in taped):
             recording.taped = self.made(taped, result)
@@ -996,8 +1016,31 @@ class _Maker:
             and all(step.seed is not None for step in self.steps if step.lasts)
         )
 
-    def packed(self, value, shapes=MappingProxyType({})):
-        """Return a result with stand-ins for tensors. `shapes`: numbers of more tensors."""
+    def packed_result(self, shapes=MappingProxyType({})):
+        """Return the result with stand-ins for tensors. `shapes`: numbers of more tensors."""
+        self.parts = []
+        self.part_of = dict.fromkeys(_repeated(self.result), _UNSEEN)
+        result = self.packed(self.result, shapes)
+        return Shared(self.parts, result) if self.parts else result
+
+    def packed(self, value, shapes):
+        """Return a part of the result with stand-ins for tensors."""
+        part = self.part_of.get(id(value), _SINGLE)
+        if part is _SINGLE:
+            return self.packed_once(value, shapes)
+        if part is _UNSEEN:
+            self.part_of[id(value)] = _UNFINISHED
+            part = self.packed_once(value, shapes)
+            if isinstance(part, _MADE_ANEW):
+                self.parts.append(part)
+                part = Placed(len(self.parts) - 1)
+            self.part_of[id(value)] = part
+        if part is _UNFINISHED:
+            raise NotReplayableError("returns_type", f"a {type(value).__name__} inside itself")
+        return part
+
+    def packed_once(self, value, shapes):
+        """Return a part of the result with stand-ins for tensors, even if it is in two places."""
         kind = type(value)
         if kind is EagerTensor:
             number = self.numbers.get(id(value), shapes.get(id(value)))
@@ -1034,11 +1077,7 @@ class _Maker:
             return Itself(weakref.ref(value))
         if kind in COMPOSITES and id(value) in self.holders:
             return Given(self.holders[id(value)])
-        if is_dataclass(kind):
-            if _count(value, self.result) > 1:  # a replay would make two
-                raise NotReplayableError("returns_type", f"one {kind.__name__} in two places")
-            return Composite(kind, self.packed(vars(value), shapes))
-        if kind in COMPOSITES:
+        if kind in COMPOSITES or is_dataclass(kind):
             return Composite(kind, self.packed(vars(value), shapes))
         raise NotReplayableError("returns_type", kind.__name__)
 
@@ -1063,6 +1102,11 @@ class _Maker:
             here = {*step.needed, *step.outputs} - asked
             step.releases = sorted(here)
             asked |= here
+
+
+# In `_Maker.part_of`: the object is in one place, in several, or contains itself.
+_SINGLE, _UNSEEN, _UNFINISHED = object(), object(), object()
+_MADE_ANEW = (Constant, Tagged, Unread, Composite, list, tuple, dict)
 
 
 def prepare_kernels(recorder, recording):
@@ -1126,23 +1170,30 @@ def _size(tensor):
     return 0 if not tensor.dtype.size else tensor._num_elements() * tensor.dtype.size
 
 
-def _count(wanted, value):
-    """Return how often an object is in a result."""
-    if value is wanted:
-        return 1
-    if is_dataclass(type(value)):
-        value = vars(value)
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return sum(_count(wanted, item) for item in value)
-    return 0
+def _repeated(result):
+    """Return the identities of the objects that are in several places of a result."""
+    seen, repeated, left = set(), set(), [result]
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            repeated.add(id(value))
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict):
+            left.extend(value.values())
+        elif isinstance(value, list | tuple):
+            left.extend(value)
+        elif type(value) in COMPOSITES or is_dataclass(type(value)):
+            left.extend(vars(value).values())
+    return repeated
 
 
 def numbers_in(packed):
     """Yield the numbers in a packed result."""
     if isinstance(packed, Number):
         yield int(packed)
+    elif isinstance(packed, Shared):
+        yield from numbers_in([packed.parts, packed.result])
     elif isinstance(packed, Tagged):
         yield from numbers_in([packed.tensor, packed.attributes])
     elif isinstance(packed, Composite):

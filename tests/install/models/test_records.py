@@ -310,20 +310,3 @@ def test_the_reason_names_the_class():
             model(X)
         known = told(model)
     assert known["refused"].startswith(text_of("foreign_code")), known
-
-
-def test_a_record_in_two_places_is_refused():
-    """The two stay one object. A replay would make two."""
-
-    def twice(mean, scale):
-        record = Plain(mean, scale)
-        return record, [record]
-
-    def program():
-        model = Model(twice)
-        probe(model)
-        for _ in range(2 * CALLS):
-            one, (other,) = model(X)
-            yield described(one), one is other
-
-    compare(program, replayed=False)
