@@ -111,6 +111,8 @@ def difference(got, want):
             if differing := difference(one, other):
                 return f"[{place}]: {differing}"
         return None
+    if isinstance(want, dict):
+        return difference(list(got.items()), list(want.items()))
     if isinstance(want, tf.Tensor):
         for attribute in ("dtype", "shape", "device", "backing_device"):
             if getattr(got, attribute) != getattr(want, attribute):

@@ -13,7 +13,7 @@ from fastops._install import upstream
 upstream.load_all(
     "helpers",
     """
-    arrays attributes conversions decorators distribution dtypes maps modes modules python_ops
-    scopes shapes signatures structures tensor_arrays values
+    arrays attributes conversions custom_gradients decorators distribution dtypes maps modes modules
+    python_ops scopes shapes signatures structures tensor_arrays values
     """,
 )

@@ -103,6 +103,11 @@ HELPERS = (
     Helper("ops.numpy_ops.np_array_ops.shape", "(a)", "eager tensors"),
     Helper("ops.numpy_ops.np_array_ops.size", "(x, axis=None)", "eager tensors"),
     Helper(
+        "ops.custom_gradient._eager_mode_decorator",
+        "(f, args, kwargs)",
+        "functions of `tf.custom_gradient`, given anything",
+    ),
+    Helper(
         "ops.script_ops._internal_py_func",
         "(func, inp, Tout, stateful=None, use_eager_py_func=False, is_grad_func=False, name=None)",
         "functions of `tf.py_function`, given eager tensors, variables, arrays and numbers, with"

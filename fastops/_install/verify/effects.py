@@ -63,6 +63,7 @@ _SKIPPED = (
     *((name, _CALLBACKS) for name in ("tf.cond", "tf.case", "tf.switch_case")),
     ("*.map_structure*", _CALLBACKS),
     ("StrategyExtendedV2.update", _CALLBACKS),
+    ("custom_gradient._eager_mode_decorator", _CALLBACKS),
     ("script_ops._internal_py_func", _CALLBACKS),
     ("control_flow_ops.vectorized_map", _CALLBACKS),
     ("functional_ops.*", _CALLBACKS),

@@ -1,0 +1,1 @@
+# Its answers are registered by name; it has no names for Python.
