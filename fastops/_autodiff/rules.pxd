@@ -28,6 +28,11 @@ cdef class Rule:
 
 cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=*,
                   rule_t later=*) except -1
+# No rule runs while this is not 0: a gradient may have another shape or dtype than its tensor. Then
+# TensorFlow's functions raise errors in places where a rule computes nothing.
+cdef int num_odd
+# Whether a gradient has the shape and dtype of its tensor. Both are EagerTensors.
+cdef bint is_alike(object gradient, object tensor) except -1
 # Returns the gradients of a record. The parameters are those of `GradientOfRecord`.
 cdef object gradients_of_record(TapeRecord* record, PyObject** grads, int num_grads,
                                 const vector[int64_t]& unneeded)

@@ -62,6 +62,8 @@ cdef class Rule:
 
 cdef dict _registrations = _tf_ops._gradient_registry._registry
 
+cdef int num_odd = 0
+
 cdef dict _rules = {}
 RULES = _rules
 """The rules, by names of ops."""
@@ -99,6 +101,8 @@ def choose(objection, is_later, guard):
         Given the function, returns the guard of the rule that mirrors it.
     """
     cdef Rule rule
+    global num_odd
+    num_odd = 0
     for op_name, rule in _rules.items():
         rule.restated = objection(op_name, rule.registered) is None
         if rule.later != NULL:
@@ -123,6 +127,7 @@ cdef Rule _rule_for(object op_name):
     cdef Rule rule = _rules.get(op_name) if type(op_name) is str else None
     if (
         rule is None
+        or num_odd
         or not rule.restated
         # Other code may have registered another function since.
         or _registrations.get(op_name) is not rule.entry
@@ -202,6 +207,21 @@ cdef object _apply(Rule rule, BackwardOp* op):
     else:
         rule.taken += 1
     return result
+
+
+cdef bint is_alike(object gradient, object tensor) except -1:
+    return (
+        gradient._datatype_enum() == tensor._datatype_enum()
+        and gradient._shape_tuple() == tensor._shape_tuple()
+    )
+
+
+def count_odd():
+    """Run no rules from now on, until the next `install`: a gradient function has returned a
+    gradient with another shape or dtype than its tensor.
+    """
+    global num_odd
+    num_odd += 1
 
 
 cdef tuple _as_tuple(object values):

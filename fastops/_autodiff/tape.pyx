@@ -10,6 +10,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
 
+from fastops._autodiff cimport rules
 from fastops._autodiff.walks cimport count_walk, describe_from, expand, gradients_on
 from fastops._core.declined cimport DECLINED
 from fastops._core.holders cimport held, is_holder
@@ -137,7 +138,7 @@ cdef object _tape_gradient(object tape, object target, object sources, object ou
                            object unconnected):
     cdef list targets, seeds, raw, flat
     cdef str kind
-    cdef bint only_host
+    cdef bint only_host, odd = False
     recorded = tape._tape
     if type(recorded) is not _Tape or tape._recording is not False or has_failed(tape):
         return DECLINED
@@ -168,9 +169,10 @@ cdef object _tape_gradient(object tape, object target, object sources, object ou
         seeds = _listed(output_gradients)
         if len(seeds) != len(targets):
             return DECLINED
-        for value in seeds:
+        for value, seeded in zip(seeds, targets):
             if not IsEagerTensor(<PyObject*>value):
                 return DECLINED
+            odd = odd or not rules.is_alike(value, seeded)
 
     raw = _listed(sources)
     flat = _flat_sources(raw)
@@ -178,13 +180,17 @@ cdef object _tape_gradient(object tape, object target, object sources, object ou
         return DECLINED
 
     walked = None
-    if kind == "none" and seeds is not None:
-        walked = gradients_on(recorded._tape, targets, flat, seeds)
-    if walked is None:
-        count_walk(_PLACEMENT)
-        walked = walk_of_runtime(
-            _walk, _PLACEMENT, (recorded._tape, targets, flat, seeds, raw, kind)
-        )
+    rules.num_odd += odd
+    try:
+        if kind == "none" and seeds is not None:
+            walked = gradients_on(recorded._tape, targets, flat, seeds)
+        if walked is None:
+            count_walk(_PLACEMENT)
+            walked = walk_of_runtime(
+                _walk, _PLACEMENT, (recorded._tape, targets, flat, seeds, raw, kind)
+            )
+    finally:
+        rules.num_odd -= odd
     use_up(tape)
     if type(sources) is list:
         return walked

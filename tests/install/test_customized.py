@@ -13,6 +13,7 @@ import tensorflow as tf
 from support import Failure, assert_same, floats
 
 import fastops
+from fastops._autodiff.rules import RULES
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -378,3 +379,73 @@ def test_threads():
     assert len(results) == 200
     for y, slope in results:
         assert_same((y, slope), (want[0], want[2][0]))
+
+
+def odd(function):
+    """Return what gradients of another shape or dtype than their tensors lead to, or the error."""
+    return {
+        name: ended(lambda make=make: make(function))
+        for name, make in {
+            "flat": lambda f: f(
+                tf.custom_gradient(lambda x: (x, lambda d: tf.reshape(d, [-1])))(X)
+            ),
+            "under": lambda f: tf.custom_gradient(lambda x: (x, lambda d: tf.reshape(d, [-1])))(
+                f(X)
+            ),
+            "text": lambda f: tf.custom_gradient(lambda x: (x, lambda d: tf.constant("a")))(f(X)),
+            "one": lambda f: tf.custom_gradient(lambda x: (x, lambda d: tf.constant(1.0)))(f(X)),
+        }.items()
+    }
+
+
+ODD = {
+    "divide": lambda x: x / 3.0,
+    "add": lambda x: x + 1.0,
+    "bias": lambda x: tf.nn.bias_add(x, [1.0, 2.0, 3.0, 4.0]),
+    "where": lambda x: tf.where(x > 0.0, x, 0.0),
+    "maximum": lambda x: tf.maximum(x, 0.0),
+    "product": lambda x: x @ tf.ones([4, 4]),
+    "sum": lambda x: tf.reduce_sum(x, 1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_gradients_of_other_shapes_fail_as_in_tensorflow(name):
+    want = odd(ODD[name])
+    with fastops.accelerated():
+        for _ in range(3):
+            assert_same(odd(ODD[name]), want)
+
+
+SEEDS = {
+    "flat": tf.ones([12]),
+    "row": tf.ones([4]),
+    "text": tf.constant("a"),
+    "double": tf.ones([3, 4], tf.float64),
+    "truth": tf.ones([3, 4], tf.bool),
+    "one": tf.constant(1.0),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ODD)
+def test_seeds_of_other_shapes_fail_as_in_tensorflow(name, seed):
+    def run():
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = ODD[name](X)
+        try:
+            return tape.gradient(y, X, output_gradients=SEEDS[seed])
+        except Exception as error:
+            return Failure(type(error), str(error))
+
+    want = run()
+    with fastops.accelerated():
+        for _ in range(3):
+            assert_same(run(), want)
+        count = RULES["Mul"].taken
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = X * 2.0
+        tape.gradient(y, X, output_gradients=X)
+        assert RULES["Mul"].taken > count  # the rules run again

@@ -25,6 +25,7 @@ from tensorflow.python.ops import gen_array_ops
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.util import nest, tf_inspect
 
+from fastops._autodiff.rules import count_odd
 from fastops._install import restated
 from fastops._install.helpers.pairs import unpacked
 
@@ -66,7 +67,7 @@ cdef list _others(object watcher, list inputs):
         return []
     return [
         reference.deref()
-        for reference in {variable.ref() for variable in watched}  # TensorFlow takes this order, too
+        for reference in {variable.ref() for variable in watched}  # in this order, as TensorFlow
         if all([reference.deref() is not given for given in inputs])
     ]
 
@@ -96,6 +97,13 @@ cdef bint _keeps(object result) except -1:
     ])
 
 
+cdef bint _fits(object slope, tuple kind) except -1:
+    """Whether a gradient may have the dtype and shape of its tensor."""
+    return type(slope) is not _tensor or (
+        slope.dtype is kind[0] and slope._shape_tuple() == kind[1]
+    )
+
+
 @cython.final
 cdef class UserBackward:
     """The gradient function that a tape records: passes gradients to that of a user.
@@ -110,12 +118,15 @@ cdef class UserBackward:
         The variables that the user's function has read.
     num_inputs : int
         The number of tensors among the arguments.
+    inputs : list of tuple
+        The dtype and shape of each tensor among the arguments.
     """
 
     cdef object gradient
     cdef object result
     cdef list variables
     cdef Py_ssize_t num_inputs
+    cdef list inputs
     cdef object __weakref__
 
     def __call__(self, *gradients):
@@ -140,6 +151,8 @@ cdef class UserBackward:
                 f"custom_gradient function expected to return {self.num_inputs} gradients, but "
                 f"returned {len(flat)} instead."
             )
+        if not all([_fits(slope, self.inputs[i]) for i, slope in enumerate(flat)]):
+            count_odd()
         return flat + for_variables
 
 
@@ -170,6 +183,7 @@ cdef object _run(Answer self, PyObject* const* args, Py_ssize_t n, PyObject* key
     for i in range(len(inputs)):
         if type(inputs[i]) is not _tensor:
             inputs[i] = ops.convert_to_tensor(inputs[i])
+    backward.inputs = [(tensor.dtype, tensor._shape_tuple()) for tensor in inputs]
     record.record_operation(function.__name__, outputs, inputs, backward)
     if type(result) is _tensor:
         return outputs[0]
