@@ -628,7 +628,7 @@ REGISTRY = {
         Reason(
             "container_returned",
             "call",
-            "the call returns a container that its object holds",
+            "the call returns a container that its object or its caller holds",
             "return a copy",
         ),
         Reason("names_differ", "call", "two recorded calls gave different names to new objects"),

@@ -1,10 +1,18 @@
 """Which code belongs to known libraries, and which functions in C are pure."""
 
-from functools import lru_cache
+import os
+import sys
+from functools import cache, lru_cache
 
 from fastops._specialize.policy import MAX_MODULES
 
 _OF_KERAS = frozenset({"keras", "tf_keras"})
+
+_COMMON_NAMES = frozenset({"absl", "optree", "tree", "wrapt", "keyword", "numbers", "string"})
+"""Those of the packages below whose names a program may use for a module of its own."""
+
+_FOLDERS = frozenset({"site-packages", "dist-packages"})
+"""The names of the folders that packages are installed in."""
 
 _PACKAGES = frozenset(
     {
@@ -57,11 +65,34 @@ _IMPURE = frozenset(
 @lru_cache(maxsize=MAX_MODULES)
 def is_own(name):
     """Tell whether a module, by its name, belongs to a known library and is not a test of one."""
+    package = name.partition(".")[0]
     return (
-        name.partition(".")[0] in _PACKAGES
+        package in _PACKAGES
         and not name.endswith("_test")
         and not name.startswith(("keras.src.testing", "tf_keras.src.testing"))
+        and not (package in _COMMON_NAMES and _is_of_program(package))
     )
+
+
+def _is_of_program(package):
+    """Tell whether a module of the program itself has the name of a package."""
+    path = getattr(sys.modules.get(package), "__file__", None)
+    if path is None:  # it is not imported, is built into Python, or is a folder without code
+        return False
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.basename(path).startswith("__init__."):
+        folder = os.path.dirname(folder)
+    return os.path.basename(folder) not in _FOLDERS and folder not in _folders()
+
+
+@cache
+def _folders():
+    """Return the folders of Python's library and of TensorFlow."""
+    tensorflow = sys.modules.get("tensorflow")
+    found = [os.path.dirname(os.path.abspath(os.__file__))]
+    if tensorflow is not None:
+        found.append(os.path.dirname(os.path.dirname(os.path.abspath(tensorflow.__file__))))
+    return frozenset(found)
 
 
 def is_of_keras(name):

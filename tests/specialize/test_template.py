@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from fastops._specialize.guards.places import Places
-from fastops._specialize.guards.template import ObjectTemplate, UnsharedError
+from fastops._specialize.guards.template import ObjectTemplate
 from fastops._specialize.guards.watch import Watch
 
 pytestmark = pytest.mark.quick
@@ -24,6 +24,9 @@ class Holder:
         self.__dict__.update(attributes)
 
     def method(self):
+        return self
+
+    def other(self):
         return self
 
 
@@ -222,9 +225,11 @@ def test_names_may_differ_where_they_are_named():
     assert not template(Holder(name="mean", a="x"), names).fits(Holder(name="mean", a="y"))
 
 
-def test_bound_methods_are_not_shared():
-    with pytest.raises(UnsharedError):
-        template(Holder(method=Holder().method))
+def test_bound_methods_fit_if_their_objects_do():
+    of_first = template(Holder(method=Holder(a=1).method))
+    assert of_first.fits(Holder(method=Holder(a=1).method))
+    assert not of_first.fits(Holder(method=Holder(a=2).method))
+    assert not of_first.fits(Holder(method=Holder(a=1).other))
 
 
 def test_the_first_object_is_not_kept_alive():

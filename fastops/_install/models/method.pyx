@@ -13,12 +13,14 @@ What is known about objects is in `fastops._specialize.objects`.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libcpp.vector cimport vector
 
+from fastops._cpp.dicts cimport InstanceDictIfAny
 from fastops._cpp.python cimport PyVectorcall_NARGS
 from fastops._cpp.signature cimport Signature
 from fastops._install.adapters cimport array_type, call_waiting, has_arrays, put_tensor
@@ -52,17 +54,20 @@ cdef extern from "definitions.h":
 import weakref
 from functools import partial
 
+from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _ResourceVariable
 
 from fastops._core.reasons import text_of as _text_of
 from fastops._install.models.declared import codes as _declared_codes
 from fastops._specialize.observers import OBSERVERS as _told, tell as _tell
 from fastops._specialize.recording.proof import objection_to_class
+from fastops._specialize.recording.recording import NotReplayableError
 from fastops._specialize.recording.warned import issue, may_issue
 
 cdef enum:
     _REQUIRED = PLAIN | ONE_REPLICA | NO_PROMOTION  # conditions on the surroundings of a call
 
+cdef type _tensor = EagerTensor
 cdef type _zip = zip
 cdef object _plain_variable = _ResourceVariable
 _methods = weakref.WeakSet()
@@ -399,6 +404,8 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         scopes = scopes + ("arrays",)
     if not read_method(&signature, given + 1, n - 1, keywords, self.identified(given, n)):
         return self.leave(_ARGUMENT, args, nargsf, keywords)
+    if _has_masks(signature):
+        return self.leave(_ARGUMENT, args, nargsf, keywords)
     state = receiver.state()
     if state is None:
         state = receiver.share(args[0])
@@ -483,13 +490,71 @@ cdef PyObject* _record(KerasMethod self, Record record, Receiver receiver, Objec
         return result
     try:
         keeps_arguments = self.keeps(recording, given, n, keywords)
+        if _share_containers(<object>result, given, n, keywords):
+            raise NotReplayableError("container_returned")
         if recording.learn(record, keeps_arguments, signature, <object>result):
             self.receivers.budget_of(receiver).lift()
-        if self.names is not None:
+        if self.names is not None and not _has_texts(<object>result):
             receiver.of_class.publish(args[0], recording.state, case, self.names)
     except Exception as why:  # the user's call has succeeded, so only the recording fails
         self.fail(receiver, case, why)
     return result
+
+
+cdef bint _has_masks(const Signature& signature) except -1:
+    """Whether a variable among the arguments has a mask, which the signature does not have."""
+    cdef size_t i
+    cdef PyObject* variable
+    cdef PyObject* attributes
+    cdef PyObject* mask
+    for i in range(signature.num_leaves()):
+        variable = signature.variable(i)
+        if variable == NULL:
+            continue
+        attributes = InstanceDictIfAny(variable)
+        if attributes != NULL:
+            mask = PyDict_GetItem(<object>attributes, "_keras_mask")
+            if mask != NULL and <object>mask is not None:
+                return True
+    return False
+
+
+cdef list _inside(list left):
+    """Return all objects in nested lists, tuples and dicts, and these themselves."""
+    cdef dict found = {}
+    while left:
+        value = left.pop()
+        if id(value) in found:
+            continue
+        found[id(value)] = value
+        if isinstance(value, dict):
+            left.extend((<dict>value).values())
+        elif isinstance(value, (list, tuple)):
+            left.extend(value)
+    return list(found.values())
+
+
+cdef bint _share_containers(object result, PyObject* const* args, Py_ssize_t n,
+                            PyObject* keywords) except -1:
+    """Whether a list or dict among the arguments is in the result, too."""
+    cdef Py_ssize_t i
+    if type(result) is _tensor:
+        return False
+    if keywords != NULL:
+        n += PyTuple_GET_SIZE(<object>keywords)
+    given = {
+        id(value)
+        for value in _inside([<object>args[i] for i in range(1, n)])
+        if isinstance(value, (dict, list))
+    }
+    return any([id(value) in given for value in _inside([result])])
+
+
+cdef bint _has_texts(object result) except -1:
+    """Whether a result has texts, such as the names of metrics: objects with other names differ."""
+    return type(result) is not _tensor and any([
+        isinstance(value, (str, dict)) for value in _inside([result])
+    ])
 
 
 cdef PyObject* _warning(list warned, PyObject* result) except NULL:

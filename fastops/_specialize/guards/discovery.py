@@ -8,6 +8,9 @@ from fastops._specialize.recording.recording import NotReplayableError
 
 _COPYING = _EagerTensorBase._copy_nograd.__code__
 
+_INSTANCES = {"isinstance", "issubclass"}
+"""Functions that ask an abstract class which other classes are registered with it."""
+
 
 def guards_of(codes, held, unasked, others, guard_of):
     """Return the globals and objects that code depends on, beside the object that is called.
@@ -60,4 +63,6 @@ def guards_of(codes, held, unasked, others, guard_of):
     for code in users:
         if left := names_of(code) & (held.unwatched | places.unwatched):
             raise NotReplayableError("reads_uncompared", f"{code.co_name} reads {min(left)}")
+    if any(not _INSTANCES.isdisjoint(code.co_names) for code in users):
+        places.note_registrations()
     return global_names, places

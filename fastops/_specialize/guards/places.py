@@ -10,6 +10,7 @@ only attributes that are left out are those of TensorFlow's and Keras's bookkeep
 one of them (`Places.unwatched`).
 """
 
+import abc
 import ast
 import builtins
 import dis
@@ -83,20 +84,21 @@ _VARIABLES = (ResourceVariable, UnliftedInitializerVariable)
 _WRAPPERS = (data_structures._DictWrapper, data_structures._TupleWrapper)
 """TensorFlow's classes whose instances behave like the object that they wrap."""
 
-_PARTS = {
-    functools.partial: ("func", "args", "keywords"),
-    **dict.fromkeys(_WRAPPERS, ("__wrapped__",)),
-}
-"""By class, the attributes of which an instance consists."""
-
-_FIXED_PARTS = {
-    types.MethodType: ("__self__", "__func__"),
+_OF_DESCRIPTORS = {
     property: ("fget", "fset", "fdel"),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
-    slice: ("start", "stop", "step"),
 }
-"""By class, the attributes of which an instance consists and that cannot be set."""
+"""By class, the attributes of which an instance consists. They cannot be set."""
+
+_PARTS = {
+    functools.partial: ("func", "args", "keywords"),
+    types.MethodType: ("__self__", "__func__"),
+    slice: ("start", "stop", "step"),
+    **dict.fromkeys(_WRAPPERS, ("__wrapped__",)),
+    **_OF_DESCRIPTORS,
+}
+"""By class, the attributes of which an instance consists."""
 
 _OF_NUMPY = frozenset({np.ufunc, type(np.concatenate)}) - {types.FunctionType}
 """Classes of NumPy's functions that are written in C, or have a dispatcher written in C."""
@@ -113,12 +115,12 @@ _OF_CLASSES = frozenset(
 )
 """Attributes that describe a class. Setting one of them changes the version of the class."""
 
-_LAYOUTS = frozenset(
-    {
-        *(object, dict, list, set, frozenset, tuple, OrderedDict, defaultdict),
-        *(int, float, complex, str, bytes, types.SimpleNamespace),
-    }
-)
+_NUMBERS_AND_TEXTS = frozenset({int, float, complex, str, bytes})
+
+_LAYOUTS = _NUMBERS_AND_TEXTS | {
+    *(object, dict, list, set, frozenset, tuple, OrderedDict, defaultdict),
+    types.SimpleNamespace,
+}
 """Classes written in C whose instances can be compared completely."""
 
 _POINTER = np.dtype(np.intp).itemsize
@@ -137,6 +139,10 @@ KINDS = {
     "parts": "an object",
     "order": "the order of an OrderedDict",
     "handlers": "the dispatch handlers of a function",
+    "value": "a number or text",
+    "proxy": "a view of a dict",
+    "attributes": "the attributes of a tensor",
+    "registry": "the classes that are registered with abstract classes",
 }
 """By kind of place, what has changed if such a place differs. The order is that of the enum `Kind`
 in watch.pxd, as a test checks."""
@@ -249,8 +255,10 @@ class Places:
             self.modules.append((value, self.path(value)))
         elif isinstance(value, type):
             self.visit_class(value)
-        elif isinstance(value, SEALED) or kind is EagerTensor:
+        elif isinstance(value, SEALED):
             self.kept.append(value)
+        elif kind is EagerTensor:
+            self.visit_tensor(value)
         elif kind is types.FunctionType:
             self.visit_function(value)
         elif kind is types.BuiltinFunctionType:
@@ -270,13 +278,10 @@ class Places:
             parts = [getattr(value, name) for name in _PARTS[kind]]
             self.note(value, "parts", value, _PARTS[kind], parts)
             self.enqueue(value, parts, [(".", name) for name in _PARTS[kind]])
-        elif kind in _FIXED_PARTS:
-            names = _FIXED_PARTS[kind]
-            self.enqueue(
-                value, [getattr(value, name) for name in names], [(".", name) for name in names]
-            )
         elif kind is types.MappingProxyType:
-            self.enqueue(value, gc.get_referents(value), [""])
+            (mapping,) = gc.get_referents(value)
+            self.note(value, "proxy", value, mapping)
+            self.enqueue(value, [mapping], [""])
         elif kind is types.CellType:
             self.visit_cell(value)
         elif isinstance(value, weakref.ref):
@@ -306,7 +311,33 @@ class Places:
                 # The version of a class covers the identity of its functions. Keras's functions
                 # hold nothing that changes.
                 if not own or isinstance(value, _CONTAINERS) or _is_of_users(value):
-                    self.enqueue(kind, [value], [(".", name)])
+                    self.visit_attribute(kind, name, value)
+
+    def visit_attribute(self, kind, name, value):
+        """Queue an attribute of a class. The version of the class covers a property itself."""
+        names = _OF_DESCRIPTORS.get(type(value))
+        if names is None or id(value) in self.seen:
+            self.enqueue(kind, [value], [(".", name)])
+            return
+        self.seen.add(id(value))
+        self.alive.append(value)
+        self.sources[id(value)] = id(kind), (".", name)
+        self.enqueue(
+            value, [getattr(value, part) for part in names], [(".", part) for part in names]
+        )
+
+    def note_registrations(self):
+        """Compare the classes that are registered with abstract classes: `isinstance` asks them."""
+        self.sources[id(abc.ABCMeta)] = None, "abc.ABCMeta"
+        self.note(abc.ABCMeta, "registry", abc.ABCMeta, abc.get_cache_token())
+
+    def visit_tensor(self, tensor):
+        """Add an eager tensor and its attributes, such as a mask of Keras."""
+        self.kept.append(tensor)
+        if tensor.dtype != tf.resource:
+            attributes = vars(tensor)
+            self.note(tensor, "attributes", tensor, attributes)
+            self.enqueue(tensor, attributes.values(), [(".", name) for name in attributes])
 
     def visit_function(self, function):
         """Add a function: its code, closure, defaults and attributes."""
@@ -385,6 +416,9 @@ class Places:
             handle = vars(value).get("_resource_handle_value")
             if type(handle) is EagerTensor:
                 self.tables[id(handle)] = value
+        # The members of an enumeration live as long as its class.
+        if layout in _NUMBERS_AND_TEXTS and not isinstance(value, enum.Enum):
+            self.note(value, "value", value, layout.__getnewargs__)
         if layout is defaultdict:
             self.note(value, "parts", value, ("default_factory",), [value.default_factory])
             self.enqueue(value, [value.default_factory], [(".", "default_factory")])

@@ -25,6 +25,7 @@ from fastops._cpp.python cimport PySequence_Fast_ITEMS
 from fastops._specialize.guards.names cimport is_stand_in
 from fastops._specialize.guards.watch cimport (
     ARRAY,
+    ATTRIBUTES,
     CELL,
     CLASS,
     DICT,
@@ -33,12 +34,16 @@ from fastops._specialize.guards.watch cimport (
     LIST,
     ORDER,
     PARTS,
+    PROXY,
     Place,
     REFERENCE,
+    REGISTRY,
     SET,
     TUPLE,
+    VALUE,
     Watch,
     content_of,
+    mapping_of,
     parts_of_function,
     same_name,
 )
@@ -105,7 +110,7 @@ cdef class ObjectTemplate:
         self.numbers.assign(self.values.size(), -1)
         compared = set()
         for place in watch.places:
-            if place.kind != CLASS:
+            if place.kind != CLASS and place.kind != REGISTRY:
                 compared.add(<size_t>place.at)
         for i in range(watch.places.size()):
             place = watch.places[i]
@@ -132,8 +137,10 @@ cdef class ObjectTemplate:
                     if type(<object>self.values[v]) not in _SIMPLE:
                         raise UnsharedError
                     self.keep(v, EQUAL)
-            elif place.kind != ARRAY:
-                if place.kind == CLASS:
+            elif place.kind == ATTRIBUTES:  # a tensor is no part
+                raise UnsharedError
+            elif place.kind != ARRAY and place.kind != VALUE:
+                if place.kind == CLASS or place.kind == REGISTRY:
                     raise UnsharedError
                 if place.kind == FUNCTION:
                     namespace = (<object>place.at).__globals__
@@ -294,7 +301,9 @@ cdef class ObjectTemplate:
             return self.compare(place.first, content_of(<object>at), watch, parts, kept)
         if place.kind == REFERENCE:
             return self.compare(place.first, Referent(at), watch, parts, kept)
-        return place.kind == ARRAY  # `Watch.hold` compares its contents
+        if place.kind == PROXY:
+            return self.compare(place.first, mapping_of(<object>at), watch, parts, kept)
+        return place.kind == ARRAY or place.kind == VALUE  # `Watch.hold` compares their contents
 
     cdef bint compare(self, size_t v, PyObject* value, Watch watch, vector[PyObject*]* parts,
                       list kept) except -1:

@@ -1,4 +1,4 @@
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
@@ -20,12 +20,17 @@ cdef enum Kind:
     PARTS
     ORDER
     HANDLERS
+    VALUE
+    PROXY
+    ATTRIBUTES
+    REGISTRY
 
 cdef struct Place:
     Kind kind
     int content             # index in `contents`
     size_t first, last      # range in `values`
     PyObject* at
+    PyTypeObject* type
     PyObject* part          # the dict of an instance
     uint64_t version
 
@@ -47,6 +52,8 @@ cdef class Watch(Condition):
     cdef bint same_handlers(self, Place* place) except -1
     cdef bint same_set(self, Place* place) except -1
     cdef bint same_array(self, Place* place) except -1
+    cdef bint same_value(self, Place* place) except -1
+    cdef bint same_attributes(self, Place* place) except -1
 
 
 cdef class Globals(Condition):
@@ -62,5 +69,7 @@ cdef class Globals(Condition):
 cdef bint same_name(object left, object right)
 # Sets the five parts of a function, borrowed: code, closure, defaults, keyword defaults, dict.
 cdef void parts_of_function(PyObject* function, PyObject** parts) noexcept
+# The dict behind a view of it, borrowed.
+cdef PyObject* mapping_of(object proxy)
 # The content of a cell, borrowed; None if the variable has no value.
 cdef PyObject* content_of(object cell)

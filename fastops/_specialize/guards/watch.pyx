@@ -17,12 +17,16 @@ from libc.stdint cimport uint64_t
 from libcpp.algorithm cimport binary_search, sort
 
 from fastops._cpp.classes cimport ClassVersion
-from fastops._cpp.dicts cimport DictVersion, InstanceDict, IterateSet, Referent
+from fastops._cpp.dicts cimport (
+    DictVersion, InstanceDict, InstanceDictIfAny, IterateSet, Referent,
+)
 from fastops._cpp.python cimport PySequence_Fast_ITEMS, _PyType_Lookup
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds, is_stand_in, original_of
 
 import sys
+from abc import get_cache_token as _get_cache_token
 from collections import OrderedDict
+from gc import get_referents as _get_referents
 from types import FunctionType, ModuleType
 
 from fastops._specialize.guards import places as _places
@@ -87,6 +91,7 @@ cdef class Watch(Condition):
             place.content = <int>len(self.contents)
             place.first = self.values.size()
             place.at = <PyObject*>entry[1]
+            place.type = Py_TYPE(entry[1])
             place.part = NULL
             place.version = 0
             if place.kind == INSTANCE:
@@ -123,8 +128,16 @@ cdef class Watch(Condition):
                 for value in <tuple>entry[2]:
                     self.values.push_back(<PyObject*>value)
                 sort(self.values.begin() + place.first, self.values.end())
-            elif place.kind == CELL or place.kind == REFERENCE:
+            elif place.kind == CELL or place.kind == REFERENCE or place.kind == PROXY:
                 self.values.push_back(<PyObject*>entry[2])
+            elif place.kind == VALUE:
+                self.contents.append((entry[2], repr(entry[2](entry[1]))))
+            elif place.kind == ATTRIBUTES:
+                self.contents.append(tuple(entry[2]))
+                for value in (<dict>entry[2]).values():
+                    self.values.push_back(<PyObject*>value)
+            elif place.kind == REGISTRY:
+                self.contents.append(entry[2])
             else:  # an array
                 self.contents.append(entry[2:])
             place.last = self.values.size()
@@ -159,16 +172,16 @@ cdef class Watch(Condition):
         for i in range(self.places.size()):
             place = &self.places[i]
             self.failed = i
+            # An object of another type may be at the address of one that has died.
+            if Py_TYPE(<object>place.at) != place.type:
+                return False
             if place.kind == DICT:
                 if place.version != 0 and place.version == DictVersion(place.at):
                     continue
                 if not self.same_items(place):
                     return False
             elif place.kind == INSTANCE:
-                if (
-                    <PyObject*>Py_TYPE(<object>place.at) != self.values[place.first]
-                    or (place.part != NULL and InstanceDict(place.at) != place.part)
-                ):
+                if place.part != NULL and InstanceDict(place.at) != place.part:
                     return False
             elif place.kind == CLASS:
                 if place.version == 0 or _class_version(place.at) != place.version:
@@ -202,6 +215,18 @@ cdef class Watch(Condition):
             elif place.kind == REFERENCE:
                 if Referent(place.at) != self.values[place.first]:
                     return False
+            elif place.kind == PROXY:
+                if mapping_of(<object>place.at) != self.values[place.first]:
+                    return False
+            elif place.kind == VALUE:
+                if not self.same_value(place):
+                    return False
+            elif place.kind == ATTRIBUTES:
+                if not self.same_attributes(place):
+                    return False
+            elif place.kind == REGISTRY:
+                if _get_cache_token() != self.contents[place.content]:
+                    return False
             elif not self.same_array(place):
                 return False
         return True
@@ -217,7 +242,7 @@ cdef class Watch(Condition):
         cdef PyObject* there
         place = &self.places[self.failed]
         path = self.path_of(self.owners[self.failed])
-        if place.kind != DICT:
+        if place.kind != DICT or Py_TYPE(<object>place.at) != place.type:
             return f"{path} has changed ({_TITLES[place.kind]})"
         names, skipped, step, _ = self.contents[place.content]
         for name in names:
@@ -324,6 +349,28 @@ cdef class Watch(Condition):
         array = <object>place.at
         return array.dtype is dtype and array.shape == shape and array.tobytes() == content
 
+    cdef bint same_value(self, Place* place) except -1:
+        value_of, text = self.contents[place.content]
+        return repr(value_of(<object>place.at)) == text
+
+    cdef bint same_attributes(self, Place* place) except -1:
+        cdef PyObject* attributes = InstanceDictIfAny(place.at)
+        cdef PyObject* name
+        cdef PyObject* value
+        cdef Py_ssize_t at = 0, n = 0
+        cdef tuple names = self.contents[place.content]
+        if attributes == NULL:
+            return len(names) == 0
+        while PyDict_Next(<dict>attributes, &at, &name, &value):
+            if (
+                n == len(names)
+                or value != self.values[place.first + <size_t>n]
+                or not same_name(<object>name, names[n])
+            ):
+                return False
+            n += 1
+        return n == len(names)
+
 
 cdef bint _same_function(PyObject* function, const PyObject* const* values) noexcept:
     cdef PyObject* parts[5]
@@ -354,6 +401,11 @@ cdef object _keys_in_order = OrderedDict.__iter__
 
 cdef bint same_name(object left, object right):
     return left is right or (type(left) is type(right) and left == right)
+
+
+cdef PyObject* mapping_of(object proxy):
+    cdef list referents = _get_referents(proxy)
+    return <PyObject*>referents[0] if len(referents) == 1 else NULL
 
 
 cdef PyObject* content_of(object cell):

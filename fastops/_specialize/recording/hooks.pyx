@@ -73,8 +73,10 @@ cdef tuple _HANDLES = ("resource", "variant")
 cdef frozenset _OTHERS = frozenset([_EagerTensor, bool, int, float, str, bytes, type(None)])
 cdef dict _positions = {}         # by op name: see `_tensors_of`
 cdef object _get_seed = _random_seed.get_seed
-cdef object _get_logger = None    # these four: the functions that hooks have replaced
+cdef bint _warns = False          # whether a call of `warnings.warn` runs
+cdef object _get_logger = None    # these five: the functions that hooks have replaced
 cdef object _warn = None
+cdef object _show = None
 cdef object _customize = None
 cdef object _record_operation = None
 
@@ -154,9 +156,21 @@ def _watched_get_logger():
 
 
 def _watched_warn(*args, **kwargs):
+    global _warns
     if _said is None or threading.get_ident() != _thread:
         return _warn(*args, **kwargs)
-    return _said(_warn, args, kwargs, sys._getframe())
+    _warns = True
+    try:
+        return _said(_warn, args, kwargs, sys._getframe())
+    finally:
+        _warns = False
+
+
+def _watched_show(message):
+    # Code in C, such as NumPy's, does not issue its warnings by `warnings.warn`.
+    if _said is not None and threading.get_ident() == _thread and not _warns:
+        _said()
+    return _show(message)
 
 
 def _watched_customize(*args, **kwargs):
@@ -174,9 +188,10 @@ def _watched_record_operation(*args, **kwargs):
 
 
 cdef int _listen() except -1:
-    global _get_logger, _warn, _customize, _record_operation
-    _get_logger, _warn = _tf_logging.get_logger, warnings.warn
+    global _get_logger, _warn, _show, _customize, _record_operation
+    _get_logger, _warn, _show = _tf_logging.get_logger, warnings.warn, warnings._showwarnmsg
     _tf_logging.get_logger, warnings.warn = _watched_get_logger, _watched_warn
+    warnings._showwarnmsg = _watched_show
     _customize = _custom_gradient._eager_mode_decorator
     watches(_watched_get_logger, _get_logger)
     watches(_watched_customize, _customize)
@@ -193,6 +208,8 @@ cdef int _listen_no_more() except -1:
         _tf_logging.get_logger = _get_logger
     if warnings.warn is _watched_warn:
         warnings.warn = _warn
+    if warnings._showwarnmsg is _watched_show:
+        warnings._showwarnmsg = _show
     if _custom_gradient._eager_mode_decorator is _watched_customize:
         _custom_gradient._eager_mode_decorator = _customize
     if _record.record_operation is _watched_record_operation:
@@ -217,8 +234,8 @@ def hang(ran, read, seeded, said, customized, recorded):
         Called in place of `random_seed.get_seed`, with that function and its argument: the op seed
         of a random op, or None.
     said : callable
-        Called when TensorFlow logs a message. Also called in place of `warnings.warn`, with that
-        function, its arguments and the frame of the code that calls it.
+        Called when TensorFlow logs a message, or code in C shows a warning. Also called in place of
+        `warnings.warn`, with that function, its arguments and the frame of the code that calls it.
     customized : callable
         Called when a function with a custom gradient runs.
     recorded : callable

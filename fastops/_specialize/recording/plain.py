@@ -47,6 +47,14 @@ ATTRIBUTES = frozenset(
 """Attributes that code may read of a value that is computed. They change nothing but variables, and
 assignments to variables are ops, which recordings note."""
 
+ATTRIBUTES_OF_CLASSES = frozenset(
+    name
+    for kind in (*_TENSORS, *COMPOSITES, *_NUMBERS, list, tuple, dict, str)
+    for name in dir(kind)
+)
+"""Attributes that the class of a value decides: code may ask whether a computed value has them. An
+instance may have others, which nothing compares if they are None or if it is a variable."""
+
 _BUILTINS = frozenset(
     {
         *("abs", "all", "any", "bool", "callable", "complex", "dict", "divmod", "enumerate"),

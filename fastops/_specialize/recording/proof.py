@@ -39,6 +39,8 @@ import types
 import weakref
 from dataclasses import dataclass
 
+import tensorflow as tf
+
 from fastops._core import bytecode
 from fastops._core.reasons import advice, text_of
 from fastops._specialize.guards.names import upstream
@@ -63,6 +65,7 @@ from fastops._specialize.recording.instructions import (
 )
 from fastops._specialize.recording.plain import (
     ATTRIBUTES,
+    ATTRIBUTES_OF_CLASSES,
     MISSING,
     Judge,
     UnprovenError,
@@ -493,11 +496,19 @@ class _ProofReader(Judge):
             known = type(value) in (list, tuple, dict)
             self.leave_question(count, len(value) if known else MISSING)
         elif callee is hasattr and count == 2:
+            self.check_asked(given[0], given[1].value)
             self.leave_question(count, has_attribute(given[0].value, given[1].value))
         elif callee is getattr and count in (2, 3):
             self.get_attribute(given)
         else:
             self.let_go()
+
+    def check_asked(self, owner, name):
+        """Refuse to ask for an attribute that only some tensors or variables have."""
+        value = owner.value
+        known = value is not MISSING and not isinstance(value, tf.Tensor | tf.Variable)
+        if not known and name not in ATTRIBUTES_OF_CLASSES:
+            raise UnprovenError("attribute_in_doubt", f"{owner.title}.{name}")
 
     def leave_question(self, count, answer):
         """Replace a function and its arguments by the answer."""
@@ -577,6 +588,9 @@ class _Glance(_ProofReader):
     """Reads code whose arguments are not known, until they decide what runs."""
 
     def check_attribute(self, name, before):
+        return
+
+    def check_asked(self, owner, name):
         return
 
     def read_super(self, step):

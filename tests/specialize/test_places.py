@@ -1,0 +1,128 @@
+"""Guards of the contents of objects: each change of what code may read is seen."""
+
+import collections
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from fastops._specialize.guards.places import Places
+from fastops._specialize.guards.watch import Watch
+
+
+class Holder:
+    def __init__(self, held=None):
+        self.held = held
+
+    def method(self):
+        return self.held
+
+
+class Slope(float):
+    pass
+
+
+class Count(int):
+    pass
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Raw(bytes):
+    pass
+
+
+class Wave(complex):
+    pass
+
+
+def watched(held):
+    holder = Holder(held)
+    return holder, Watch(Places([holder], {}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda: Slope(0.5), lambda: Slope(0.25)),
+        (lambda: Slope(0.0), lambda: Slope(-0.0)),
+        (lambda: Count(3), lambda: Count(4)),
+        (lambda: Count(10**30), lambda: Count(10**30 + 1)),
+        (lambda: Text("a"), lambda: Text("b")),
+        (lambda: Raw(b"a"), lambda: Raw(b"b")),
+        (lambda: Wave(1j), lambda: Wave(2j)),
+        (lambda: slice(0, 300), lambda: slice(1, 300)),
+        (lambda: slice(0, [1]), lambda: slice(0, [1])),
+        (lambda: Holder(1).method, lambda: Holder(2).method),
+        (lambda: Holder(1).method, lambda: Holder(1).__init__),
+        (lambda: types.MappingProxyType({"a": 1}), lambda: types.MappingProxyType({"a": 1})),
+        (lambda: [1], lambda: (1,)),
+        (lambda: (1, [2]), lambda: [1, [2]]),
+        (lambda: {"a": 1}, lambda: collections.OrderedDict(a=1)),
+        (lambda: {1, 2}, lambda: {1, 3}),
+        (lambda: np.ones(2), lambda: "x" * 63),
+        (lambda: np.ones(2), lambda: b"x" * 79),
+        (lambda: Holder(3), lambda: Slope(3.0)),
+    ],
+)
+def test_another_object_is_seen(one, other):
+    """Also if CPython gives it the address of the first one."""
+    holder, watch = watched(one())
+    assert watch.differences() == []
+    for _ in range(100):
+        holder.held = None
+        holder.held = other()
+        assert watch.differences()
+
+
+@pytest.mark.parametrize(
+    ("make", "change"),
+    [
+        (lambda: types.MappingProxyType(shared), lambda _: shared.update(a=2)),
+        (lambda: Holder([1]).method, lambda method: method.__self__.held.append(2)),
+        (lambda: slice(0, [1]), lambda held: held.stop.append(2)),
+        (lambda: tf.constant(1.0), lambda held: setattr(held, "flag", True)),
+        (lambda: flagged(True), lambda held: setattr(held, "flag", False)),
+        (lambda: flagged(None), lambda held: delattr(held, "flag")),
+        (lambda: flagged([1]), lambda held: held.flag.append(2)),
+    ],
+)
+def test_a_change_inside_is_seen(make, change):
+    shared.clear()
+    shared.update(a=1)
+    holder, watch = watched(make())
+    for _ in range(3):
+        assert watch.differences() == []
+    change(holder.held)
+    assert watch.differences()
+
+
+def flagged(value):
+    tensor = tf.constant(1.0)
+    tensor.flag = value
+    return tensor
+
+
+shared = {}
+
+
+def test_a_tensor_without_attributes_stays_equal():
+    holder, watch = watched([tf.constant(1.0), tf.Variable(1.0)])
+    assert vars(holder.held[0]) == {}  # the read makes its dict
+    assert watch.differences() == []
+
+
+def test_members_of_enumerations_stay_equal():
+    import enum
+
+    class Mode(enum.IntEnum):
+        ONE = 1
+        TWO = 2
+
+    holder, watch = watched(Mode.ONE)
+    assert watch.differences() == []
+    holder.held = Mode.TWO
+    assert watch.differences()
