@@ -45,6 +45,7 @@ from fastops._specialize.policy import (
     MAX_BODY_FAILURES,
     MAX_BODY_TRACES,
     MAX_PLAIN_DEPTH,
+    MAX_WALK_BYTES,
 )
 from fastops._specialize.recording.closures import stores_in_cells
 from fastops._specialize.recording.proof import Proof
@@ -534,8 +535,14 @@ def _place_of(tensor, body, guards, places):
 
 
 def check_ops(concrete):
-    """Check that no op of a trace has state, apart from variables that are read."""
+    """Check that no op of a trace has state, apart from variables that are read.
+
+    Its captured tensors, which live as long as the trace, must not be large.
+    """
     graph = concrete.graph
+    held = [tensor for tensor in concrete.captured_inputs if type(tensor) is EagerTensor]
+    if sum(tensor.dtype.size * tensor._num_elements() for tensor in held) > MAX_WALK_BYTES:
+        raise RefusedError("body_unusable", "it captures large tensors")
     if graph.deferred_external_captures:
         raise RefusedError("body_unusable", "the trace makes captures later")
     definition = graph.as_graph_def()

@@ -55,6 +55,12 @@ class RuntimePlan(Planned):
         self.seeds = seeds
         super().__init__(Trace(atomic), inputs=inputs)
 
+    @property
+    def title(self):
+        """The function's name and arguments, as long as TensorFlow has the function."""
+        alive = self.concrete is not None and self.concrete._inference_function is not None
+        return super().title if alive else "a function"
+
     def allow_bare(self):
         """Do not keep TensorFlow's method: it would have a reference to its object."""
 

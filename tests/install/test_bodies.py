@@ -1,6 +1,8 @@
 """`tf.vectorized_map` in eager mode: traces of functions that are shown to be pure are reused."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -446,3 +448,21 @@ def test_tensor_that_is_also_a_global():
         for _ in range(3):
             for x, want in zip((X, *OTHERS), wants, strict=True):
                 assert_same(tf.vectorized_map(function, x), want)
+
+
+def test_large_elements_are_not_kept_alive():
+    """A trace keeps the tensors that it has captured, so there is none of large ones."""
+
+    def program():
+        large = tf.zeros([5, 1 << 20])
+        result = tf.vectorized_map(lambda row: row[:2] + 1.0, large)
+        return result, weakref.ref(large)
+
+    want = program()[0]
+    with fastops.accelerated():
+        for _ in range(4):
+            result, reference = program()
+            assert_same(result, want)
+            gc.collect()
+            assert reference() is None
+    assert used() == 0

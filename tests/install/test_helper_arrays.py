@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -156,3 +157,19 @@ def described(function, *args, **kwargs):
     except Exception as error:
         return type(error), str(error)
     return type(result).__name__, str(result)
+
+
+def test_warnings_name_the_line_of_tensorflow():
+    variable = tf.Variable([1j, 2.0])
+
+    def run():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = np.array(variable, dtype=np.float64)
+        return made.tolist(), [(str(w.message), w.filename, w.lineno) for w in caught]
+
+    want = run()
+    assert want[1]
+    with fastops.accelerated():
+        for _ in range(3):
+            assert run() == want

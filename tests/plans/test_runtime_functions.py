@@ -639,3 +639,18 @@ def test_a_retraced_signature_is_bound_again():
     expected = run()
     with fastops.accelerated():
         assert_same(run(), expected)
+
+
+def test_a_profile_names_functions_that_have_died():
+    """TensorFlow frees the functions of `tf.vectorized_map` after each call."""
+    offset = 0.0
+
+    def run():
+        return tf.vectorized_map(lambda row: row * 2.0 + offset, X)
+
+    with fastops.accelerated(), fastops.profile() as seen:
+        for number in range(6):
+            offset = float(number)
+            run()
+        gc.collect()
+        assert "Mul" in str(seen)

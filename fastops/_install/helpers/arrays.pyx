@@ -44,7 +44,10 @@ cdef object _as_array(Answer self, PyObject* const* args, Py_ssize_t n, PyObject
         if not _copies_are_options:
             return np.asarray(values, dtype=dtype, order=order)
         if dtype is not None and np.issubdtype(dtype, np.number):
-            return np.asarray(values, order=order, copy=copy).astype(dtype, copy=copy)
+            array = np.asarray(values, order=order, copy=copy)
+            if array.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+                return DECLINED  # NumPy's warning names a line of TensorFlow's function
+            return array.astype(dtype, copy=copy)
         return np.asarray(values, dtype=dtype, order=order, copy=copy)
     except Exception:  # the error of TensorFlow's function has its frames in the traceback
         return DECLINED

@@ -142,6 +142,7 @@ cdef class Watch(Condition):
                 self.contents.append(entry[2:])
             place.last = self.values.size()
             self.places.push_back(place)
+        places.entries = places.kept = None  # `path_of` keeps `places`, but not the objects
 
     cdef bint hold(self) except -1:
         """Whether all places are unchanged. The caller keeps the root objects alive."""
@@ -455,7 +456,7 @@ cdef class Globals(Condition):
                 if now == NULL:
                     if value is not _MISSING:
                         return False
-                elif now != <PyObject*>value and original_of(<object>now) is not value:
+                elif now != <PyObject*>value and not _is_same(<object>now, value):
                     return False
             self.versions[i] = DictVersion(PyList_GET_ITEM(self.modules, i))
         return True
@@ -468,7 +469,7 @@ cdef class Globals(Condition):
         """Whether an object with one of these identities is a global."""
         for names in self.names:
             for value in (<dict>names).values():
-                if <size_t><PyObject*>value in identities:
+                if (value if type(value) is Address else <size_t><PyObject*>value) in identities:
                     return True
         return False
 
@@ -478,7 +479,7 @@ cdef class Globals(Condition):
         for namespace, asked in zip(self.modules, self.names):
             for name, value in asked.items():
                 now = namespace.get(name, _MISSING)
-                if now is not value and original_of(now) is not value:
+                if not _is_same(now, value):
                     yield f"{namespace.get('__name__')}.{name}"
 
     def paths(self):
@@ -494,23 +495,36 @@ cdef class Globals(Condition):
         ]
 
     def contents(self):
-        """Return the globals whose contents may change, by name.
+        """Return the globals whose contents may change, by name, and keep them alive no longer.
 
-        In modules of libraries these are containers of Keras. In modules of users these are all
-        objects that do not belong to a library.
+        The caller compares these contents, too: another object may get the address of one that has
+        died. In modules of libraries these are containers of Keras. In modules of users these are
+        all objects that do not belong to a library.
         """
         objects = {}
         for namespace, asked in zip(self.modules, self.names):
             name = str(namespace.get("__name__"))
             users = _places.is_of_users(namespace) and namespace is not _modules
-            for title, value in asked.items():
+            for title, value in list(asked.items()):
                 if value is _MISSING or isinstance(value, ModuleType):
                     continue
                 if not _is_own(value) if users else (
                     is_of_keras(name) and type(value) in (dict, list, set)
                 ):
                     objects[f"{name}.{title}"] = value
+                    asked[title] = Address(<size_t><PyObject*>value)
         return objects
+
+
+class Address(int):
+    """Stands for an object that is not kept alive: its address."""
+
+
+cdef bint _is_same(object now, object recorded) except -1:
+    """Whether an object is the recorded one, or a stand-in for it."""
+    if type(recorded) is Address:
+        return recorded == <size_t><PyObject*>now
+    return now is recorded or original_of(now) is recorded
 
 
 cdef object _MISSING = _places.MISSING

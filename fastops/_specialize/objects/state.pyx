@@ -121,7 +121,6 @@ cdef class ObjectState:
         self.watch = Watch(self.places)
         self.variables, self.tables = self.places.variables, self.places.tables
         self.seen = self.places.seen
-        self.places.entries = self.places.kept = None  # the watch has taken them over
 
     cdef ObjectState completed(self, root, unasked, unasked_of):
         cdef ObjectState state

@@ -402,7 +402,20 @@ def is_record(kind):
             and new.__code__.co_name == "<lambda>"
             and str(new.__globals__.get("__name__")).startswith("namedtuple_")
         )
-    return is_dataclass(kind) and _fills_fields(kind.__init__)
+    return (
+        is_dataclass(kind)
+        and _fills_fields(kind.__init__)
+        and all(_makes_anew(field.default_factory) for field in dataclasses.fields(kind))
+    )
+
+
+def _makes_anew(factory):
+    """Tell whether the factory of a field is Python code, or only makes a container or number."""
+    return (
+        factory is dataclasses.MISSING
+        or type(factory) is types.FunctionType
+        or any(factory is kind for kind in (*_NUMBERS, *_SEQUENCES, str, bytes, dict, set))
+    )
 
 
 def is_dataclass(kind):

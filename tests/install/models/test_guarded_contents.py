@@ -3,6 +3,7 @@
 import abc
 import sys
 import warnings
+import weakref
 from collections.abc import Sequence
 
 import keras
@@ -210,7 +211,7 @@ def abstract_class():
 
 
 Registering = abstract_class()  # a program makes another one
-OF_ASKING = globals()
+OF_MODULE = globals()
 
 
 class AskingOwn(L.Layer):
@@ -226,7 +227,7 @@ class AskingSequence(L.Layer):
 @pytest.mark.parametrize("kind", [AskingOwn, AskingSequence])
 def test_classes_registered_with_an_abstract_class(kind):
     def program():
-        abstract = OF_ASKING["Registering"] = abstract_class()
+        abstract = OF_MODULE["Registering"] = abstract_class()
 
         class Thing:
             pass
@@ -335,3 +336,34 @@ def test_warnings_of_numpy_are_issued_again():
 
     compare(program)
     assert not fastops.is_installed()
+
+
+class Setting:
+    def __init__(self, factor):
+        self.factor = factor
+
+
+SETTING = None
+
+
+class Set(L.Layer):
+    def call(self, x):
+        return x * SETTING.factor
+
+
+def test_globals_are_not_kept_alive():
+    """A recording does not keep the object of a global name that the program has dropped."""
+
+    def program():
+        layer = Set()
+        probe(layer)
+        for factor in range(ROUNDS):
+            setting = OF_MODULE["SETTING"] = Setting(float(factor))
+            reference = weakref.ref(setting)
+            for _ in range(CALLS):
+                yield layer(X)
+            OF_MODULE["SETTING"] = None
+            del setting
+            yield reference() is None
+
+    compare(program)

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import threading
 import typing
 from types import SimpleNamespace
 
@@ -310,3 +311,28 @@ def test_the_reason_names_the_class():
             model(X)
         known = told(model)
     assert known["refused"].startswith(text_of("foreign_code")), known
+
+
+@dataclasses.dataclass
+class Stamped:
+    """A dataclass with a field that is made by a function written in C."""
+
+    mean: tf.Tensor
+    scale: tf.Tensor
+    thread: int = dataclasses.field(default_factory=threading.get_ident)
+
+
+def test_fields_that_functions_in_c_make():
+    """They depend on more than the arguments."""
+
+    def program():
+        model = Model(Stamped)
+        probe(model)
+        for _ in range(2 * CALLS):
+            results = []
+            thread = threading.Thread(target=lambda results=results: results.append(model(X)))
+            thread.start()
+            thread.join()
+            yield results[0].mean, results[0].thread == thread.ident
+
+    compare(program, replayed=False)
