@@ -37,7 +37,7 @@ from fastops._install.target import generated
 from fastops._specialize.guards.discovery import guards_of
 from fastops._specialize.recording.alike import alike
 from fastops._specialize.recording.plain import is_dataclass
-from fastops._specialize.recording.recording import Held, NotReplayableError, recording
+from fastops._specialize.recording.recording import Held, NotReplayableError, parts_of, recording
 
 cdef dict _ops = {}
 
@@ -287,19 +287,8 @@ cdef class MethodRecording:
 
 cdef bint _holds_container(result, set seen) except -1:
     """Whether a list, dict or dataclass in a result is one of the objects that guards saw."""
-    cdef set known = set()
-    cdef list left = [result]
-    while left:
-        value = left.pop()
-        fields = is_dataclass(type(value))
-        if not fields and not isinstance(value, (list, tuple, dict)):
-            continue
-        identity = <size_t><PyObject*>value
-        if identity in known:  # a list can contain itself
-            continue
-        known.add(identity)
-        if identity in seen and not isinstance(value, tuple):
-            return True
-        inside = vars(value) if fields else value
-        left.extend(inside.values() if isinstance(inside, dict) else inside)
-    return False
+    return any([
+        id(part) in seen
+        for part in parts_of(result)
+        if isinstance(part, (list, dict)) or is_dataclass(type(part))
+    ])

@@ -61,7 +61,7 @@ from fastops._core.reasons import text_of as _text_of
 from fastops._install.models.declared import codes as _declared_codes
 from fastops._specialize.observers import OBSERVERS as _told, tell as _tell
 from fastops._specialize.recording.proof import objection_to_class
-from fastops._specialize.recording.recording import NotReplayableError
+from fastops._specialize.recording.recording import NotReplayableError, parts_of
 from fastops._specialize.recording.warned import issue, may_issue
 
 cdef enum:
@@ -519,21 +519,6 @@ cdef bint _has_masks(const Signature& signature) except -1:
     return False
 
 
-cdef list _inside(list left):
-    """Return all objects in nested lists, tuples and dicts, and these themselves."""
-    cdef dict found = {}
-    while left:
-        value = left.pop()
-        if id(value) in found:
-            continue
-        found[id(value)] = value
-        if isinstance(value, dict):
-            left.extend((<dict>value).values())
-        elif isinstance(value, (list, tuple)):
-            left.extend(value)
-    return list(found.values())
-
-
 cdef bint _share_containers(object result, PyObject* const* args, Py_ssize_t n,
                             PyObject* keywords) except -1:
     """Whether a list or dict among the arguments is in the result, too."""
@@ -543,17 +528,17 @@ cdef bint _share_containers(object result, PyObject* const* args, Py_ssize_t n,
     if keywords != NULL:
         n += PyTuple_GET_SIZE(<object>keywords)
     given = {
-        id(value)
-        for value in _inside([<object>args[i] for i in range(1, n)])
-        if isinstance(value, (dict, list))
+        id(part)
+        for part in parts_of(*[<object>args[i] for i in range(1, n)])
+        if isinstance(part, (dict, list))
     }
-    return any([id(value) in given for value in _inside([result])])
+    return any([id(part) in given for part in parts_of(result)])
 
 
 cdef bint _has_texts(object result) except -1:
     """Whether a result has texts, such as the names of metrics: objects with other names differ."""
     return type(result) is not _tensor and any([
-        isinstance(value, (str, dict)) for value in _inside([result])
+        isinstance(part, (str, dict)) for part in parts_of(result)
     ])
 
 

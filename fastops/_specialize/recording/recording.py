@@ -1170,21 +1170,31 @@ def _size(tensor):
     return 0 if not tensor.dtype.size else tensor._num_elements() * tensor.dtype.size
 
 
-def _repeated(result):
-    """Return the identities of the objects that are in several places of a result."""
-    seen, repeated, left = set(), set(), [result]
+def parts_of(*values):
+    """Yield the objects in nested lists, tuples, dicts and records, these included.
+
+    An object that is in several places comes as often, but its contents come once.
+    """
+    opened, left = set(), list(values)
     while left:
         value = left.pop()
-        if id(value) in seen:
-            repeated.add(id(value))
+        yield value
+        if id(value) in opened:
             continue
-        seen.add(id(value))
+        opened.add(id(value))
         if isinstance(value, dict):
             left.extend(value.values())
         elif isinstance(value, list | tuple):
             left.extend(value)
         elif type(value) in COMPOSITES or is_dataclass(type(value)):
             left.extend(vars(value).values())
+
+
+def _repeated(result):
+    """Return the identities of the objects that are in several places of a result."""
+    seen, repeated = set(), set()
+    for value in parts_of(result):
+        (repeated if id(value) in seen else seen).add(id(value))
     return repeated
 
 
