@@ -126,3 +126,39 @@ def test_members_of_enumerations_stay_equal():
     assert watch.differences() == []
     holder.held = Mode.TWO
     assert watch.differences()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: float("0.1"),
+        lambda: float("nan"),
+        lambda: int("12345"),
+        lambda: "".join(["a", "b"]),
+        lambda: (1.5, "".join(["a", "b"])),
+        lambda: np.float32(0.1),
+        lambda: tf.TensorShape([int("12345"), None]),
+        lambda: complex("1+2j"),
+        lambda: bytes([1, 2]),
+    ],
+)
+def test_an_equal_constant_may_replace_the_first(make):
+    """Programs set an attribute again and again, mostly to what it was."""
+    holder, watch = watched([make(), {"key": make()}, (make(),), lambda kept=make(): kept])
+    holder.other = make()
+    watch = Watch(Places([holder], {}))
+    for _ in range(3):
+        holder.other = holder.held[0] = holder.held[1]["key"] = make()
+        assert watch.differences() == []
+    holder.other = -1
+    assert watch.differences()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(0.0, -0.0), (1, True), (1, 1.0), (1.0, np.float64(1.0)), ("a", b"a"), ((1,), (True,))],
+)
+def test_equal_constants_of_other_kinds_are_seen(one, other):
+    holder, watch = watched(one)
+    holder.held = other
+    assert watch.differences()

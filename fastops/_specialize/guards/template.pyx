@@ -43,6 +43,7 @@ from fastops._specialize.guards.watch cimport (
     VALUE,
     Watch,
     content_of,
+    is_equal,
     mapping_of,
     parts_of_function,
     same_name,
@@ -59,9 +60,7 @@ import threading
 from collections import OrderedDict
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
-import numpy as np
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
-from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from fastops._specialize.guards.places import SEALED, is_constant, is_of_module
@@ -314,7 +313,7 @@ cdef class ObjectTemplate:
         if self.comparisons[v] == EQUAL:
             if value == expected:
                 return True
-            if not _is_equal(<object>expected, <object>value):
+            if not is_equal(<object>expected, <object>value):
                 return False
         elif self.comparisons[v] == OWN:
             if <PyObject*>Py_TYPE(<object>value) != expected:
@@ -348,28 +347,3 @@ cdef bint _is_own(PyObject* value, object holder, object title, dict names) exce
     return type(<object>value) is str and any([
         title in titles and issubclass(holder, kind) for kind, titles in names.items()
     ])
-
-
-cdef bint _is_equal(object one, object other) except -1:
-    """Whether two values that never change are the same, bit by bit."""
-    kind = type(one)
-    if one is other:
-        return True
-    if type(other) is not kind:
-        return False
-    if kind in _SIMPLE:
-        return one == other
-    if kind is float:
-        return one.hex() == other.hex()
-    if kind is complex:
-        return _is_equal(one.real, other.real) and _is_equal(one.imag, other.imag)
-    if kind is tuple:
-        return len(one) == len(other) and all([
-            _is_equal(element, twin)
-            for element, twin in zip(one, other, strict=True)
-        ])
-    if kind is _TensorShape:
-        return _is_equal(one._dims, other._dims)
-    if isinstance(one, np.generic):
-        return one.dtype is other.dtype and one.tobytes() == other.tobytes()
-    return False

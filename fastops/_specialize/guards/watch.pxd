@@ -40,12 +40,14 @@ cdef class Watch(Condition):
     cdef vector[PyObject*] values   # the recorded objects
     cdef list contents              # names, and contents of arrays
     cdef list kept                  # objects that do not change, kept alive
+    cdef set constants              # addresses of those that equal ones may replace; or None
     cdef list owners                # for each place the identity of the object that it describes
     cdef object path_of             # returns the path to the object with an identity
     cdef size_t failed              # the place that was compared last
 
     cdef bint has_any(self, set identities) except -1
     cdef bint is_same(self) except -1
+    cdef bint same_value_at(self, size_t v, PyObject* now) except -1
     cdef bint same_items(self, Place* place) except -1
     cdef bint same_elements(self, Place* place, PyObject** now, Py_ssize_t count) except -1
     cdef bint same_parts(self, Place* place) except -1
@@ -65,6 +67,8 @@ cdef class Globals(Condition):
     cdef bint has_any(self, set identities) except -1
 
 
+# Whether two values that never change are the same, bit by bit. False for values of other types.
+cdef bint is_equal(object one, object other) except -1
 # Whether two names of a dict are the same.
 cdef bint same_name(object left, object right)
 # Sets the five parts of a function, borrowed: code, closure, defaults, keyword defaults, dict.

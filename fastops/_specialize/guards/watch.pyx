@@ -29,8 +29,11 @@ from collections import OrderedDict
 from gc import get_referents as _get_referents
 from types import FunctionType, ModuleType
 
+import numpy as np
+from tensorflow.python.framework.tensor_shape import TensorShape as _TensorShape
+
 from fastops._specialize.guards import places as _places
-from fastops._specialize.guards.places import KINDS, step_text
+from fastops._specialize.guards.places import KINDS, is_constant, step_text
 from fastops._specialize.libraries import is_of_keras, is_own
 
 
@@ -44,6 +47,10 @@ cdef extern from "Python.h":
 
 
 cdef PyObject* _CLASS = <PyObject*>"__class__"
+
+cdef frozenset _SIMPLE = frozenset([bool, int, str, bytes])
+# Classes of constants that an equal one may replace.
+cdef frozenset _REPLACED = _SIMPLE | {float, complex, tuple, _TensorShape}
 
 
 cdef dict _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}  # as in the enum `Kind`
@@ -84,6 +91,11 @@ cdef class Watch(Condition):
     def __init__(self, places):
         cdef Place place
         self.kept = places.kept
+        self.constants = {
+            id(value)
+            for value in places.kept
+            if type(value) in _REPLACED or isinstance(value, np.generic)
+        }
         self.owners, self.path_of = places.owners, places.path_of
         self.contents = []
         for entry in places.entries:
@@ -211,7 +223,7 @@ cdef class Watch(Condition):
                 if not self.same_handlers(place):
                     return False
             elif place.kind == CELL:
-                if content_of(<object>place.at) != self.values[place.first]:
+                if not self.same_value_at(place.first, content_of(<object>place.at)):
                     return False
             elif place.kind == REFERENCE:
                 if Referent(place.at) != self.values[place.first]:
@@ -248,7 +260,7 @@ cdef class Watch(Condition):
         names, skipped, step, _ = self.contents[place.content]
         for name in names:
             there = PyDict_GetItem(<dict>place.at, name)
-            if there != self.values[place.first + i]:
+            if there == NULL or not self.same_value_at(place.first + i, there):
                 return f"{path}{step_text((step, name))} has changed"
             i += 1
         for name in <dict>place.at:
@@ -278,6 +290,15 @@ cdef class Watch(Condition):
                     paths.append(path + step_text((step, name)))
         return paths
 
+    cdef bint same_value_at(self, size_t v, PyObject* now) except -1:
+        """Whether a value is the recorded one, or equals it, so that code cannot tell them apart."""
+        cdef PyObject* recorded = self.values[v]
+        return now == recorded or (
+            self.constants is not None
+            and <size_t>recorded in self.constants
+            and is_equal(<object>recorded, <object>now)
+        )
+
     cdef bint same_items(self, Place* place) except -1:
         cdef PyObject* name
         cdef PyObject* value
@@ -289,7 +310,7 @@ cdef class Watch(Condition):
                 continue
             if (
                 n == len(names)
-                or value != self.values[place.first + <size_t>n]
+                or not self.same_value_at(place.first + <size_t>n, value)
                 or not same_name(<object>name, names[n])
             ):
                 return False
@@ -304,7 +325,7 @@ cdef class Watch(Condition):
         if count != <Py_ssize_t>(place.last - place.first):
             return False
         for i in range(count):
-            if now[i] != self.values[place.first + <size_t>i]:
+            if not self.same_value_at(place.first + <size_t>i, now[i]):
                 return False
         return True
 
@@ -312,7 +333,7 @@ cdef class Watch(Condition):
         cdef size_t i = place.first
         for name in <tuple>self.contents[place.content]:
             part = getattr(<object>place.at, name)
-            if <PyObject*>part != self.values[i]:
+            if not self.same_value_at(i, <PyObject*>part):
                 return False
             i += 1
         return True
@@ -402,6 +423,31 @@ cdef object _keys_in_order = OrderedDict.__iter__
 
 cdef bint same_name(object left, object right):
     return left is right or (type(left) is type(right) and left == right)
+
+
+cdef bint is_equal(object one, object other) except -1:
+    """Whether two values that never change are the same, bit by bit."""
+    kind = type(one)
+    if one is other:
+        return True
+    if type(other) is not kind:
+        return False
+    if kind in _SIMPLE:
+        return one == other
+    if kind is float:
+        return one.hex() == other.hex()
+    if kind is complex:
+        return is_equal(one.real, other.real) and is_equal(one.imag, other.imag)
+    if kind is tuple:
+        return len(one) == len(other) and all([
+            is_equal(element, twin)
+            for element, twin in zip(one, other, strict=True)
+        ])
+    if kind is _TensorShape:
+        return is_equal(one._dims, other._dims)
+    if isinstance(one, np.generic):
+        return one.dtype is other.dtype and one.tobytes() == other.tobytes()
+    return False
 
 
 cdef PyObject* mapping_of(object proxy):
@@ -512,7 +558,8 @@ cdef class Globals(Condition):
                     is_of_keras(name) and type(value) in (dict, list, set)
                 ):
                     objects[f"{name}.{title}"] = value
-                    asked[title] = Address(<size_t><PyObject*>value)
+                    if not is_constant(value):
+                        asked[title] = Address(<size_t><PyObject*>value)
         return objects
 
 
@@ -524,7 +571,7 @@ cdef bint _is_same(object now, object recorded) except -1:
     """Whether an object is the recorded one, or a stand-in for it."""
     if type(recorded) is Address:
         return recorded == <size_t><PyObject*>now
-    return now is recorded or original_of(now) is recorded
+    return now is recorded or original_of(now) is recorded or is_equal(recorded, now)
 
 
 cdef object _MISSING = _places.MISSING
