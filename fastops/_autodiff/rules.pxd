@@ -28,9 +28,11 @@ cdef class Rule:
 
 cdef int register(str op_names, str stands_for, rule_t function, bint any_grad=*,
                   rule_t later=*) except -1
-# No rule runs while this is not 0: a gradient may have another shape or dtype than its tensor. Then
-# TensorFlow's functions raise errors in places where a rule computes nothing.
-cdef int num_odd
+# Begins a walk in this thread. If `odd`, no rule runs in it: a gradient may have another shape or
+# dtype than its tensor, and TensorFlow's functions then raise errors where a rule computes nothing.
+cdef void begin_walk(bint odd) noexcept
+# Ends the walk that was begun last.
+cdef void end_walk() noexcept
 # Whether a gradient has the shape and dtype of its tensor. Both are EagerTensors.
 cdef bint is_alike(object gradient, object tensor) except -1
 # Returns the gradients of a record. The parameters are those of `GradientOfRecord`.

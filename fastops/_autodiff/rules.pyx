@@ -34,6 +34,14 @@ from fastops._situation cimport IN_ORDER, NO_PROMOTION, missing
 from fastops._specialize.guards.names cimport holds
 from fastops._tf.eager cimport recording
 
+cdef extern from *:
+    """
+    static thread_local int fastops_walks = 0;
+    static thread_local int fastops_odd_from = 0;
+    """
+    int walks "fastops_walks"        # how many walks run in this thread, each in the one before
+    int odd_from "fastops_odd_from"  # from which of them on no rules run; 0: they run in all
+
 from tensorflow.python.framework import ops as _tf_ops
 
 
@@ -61,8 +69,6 @@ cdef class Rule:
 
 
 cdef dict _registrations = _tf_ops._gradient_registry._registry
-
-cdef int num_odd = 0
 
 cdef dict _rules = {}
 RULES = _rules
@@ -101,8 +107,6 @@ def choose(objection, is_later, guard):
         Given the function, returns the guard of the rule that mirrors it.
     """
     cdef Rule rule
-    global num_odd
-    num_odd = 0
     for op_name, rule in _rules.items():
         rule.restated = objection(op_name, rule.registered) is None
         if rule.later != NULL:
@@ -127,7 +131,7 @@ cdef Rule _rule_for(object op_name):
     cdef Rule rule = _rules.get(op_name) if type(op_name) is str else None
     if (
         rule is None
-        or num_odd
+        or odd_from
         or not rule.restated
         # Other code may have registered another function since.
         or _registrations.get(op_name) is not rule.entry
@@ -216,12 +220,25 @@ cdef bint is_alike(object gradient, object tensor) except -1:
     )
 
 
-def count_odd():
-    """Run no rules from now on, until the next `install`: a gradient function has returned a
-    gradient with another shape or dtype than its tensor.
-    """
-    global num_odd
-    num_odd += 1
+cdef void begin_walk(bint odd) noexcept:
+    global walks, odd_from
+    walks += 1
+    if odd and odd_from == 0:
+        odd_from = walks
+
+
+cdef void end_walk() noexcept:
+    global walks, odd_from
+    if odd_from == walks:
+        odd_from = 0
+    walks -= 1
+
+
+def leave_out():
+    """Run no rules until the end of this thread's walk: a gradient is not as its tensor."""
+    global odd_from
+    if odd_from == 0:
+        odd_from = walks
 
 
 cdef tuple _as_tuple(object values):

@@ -180,7 +180,7 @@ cdef object _tape_gradient(object tape, object target, object sources, object ou
         return DECLINED
 
     walked = None
-    rules.num_odd += odd
+    rules.begin_walk(odd)
     try:
         if kind == "none" and seeds is not None:
             walked = gradients_on(recorded._tape, targets, flat, seeds)
@@ -190,7 +190,7 @@ cdef object _tape_gradient(object tape, object target, object sources, object ou
                 _walk, _PLACEMENT, (recorded._tape, targets, flat, seeds, raw, kind)
             )
     finally:
-        rules.num_odd -= odd
+        rules.end_walk()
     use_up(tape)
     if type(sources) is list:
         return walked

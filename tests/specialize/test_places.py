@@ -1,7 +1,10 @@
 """Guards of the contents of objects: each change of what code may read is seen."""
 
 import collections
+import functools
+import struct
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -144,7 +147,7 @@ def test_members_of_enumerations_stay_equal():
 )
 def test_an_equal_constant_may_replace_the_first(make):
     """Programs set an attribute again and again, mostly to what it was."""
-    holder, watch = watched([make(), {"key": make()}, (make(),), lambda kept=make(): kept])
+    holder, watch = watched([make(), {"key": make()}, (make(),)])
     holder.other = make()
     watch = Watch(Places([holder], {}))
     for _ in range(3):
@@ -161,4 +164,57 @@ def test_an_equal_constant_may_replace_the_first(make):
 def test_equal_constants_of_other_kinds_are_seen(one, other):
     holder, watch = watched(one)
     holder.held = other
+    assert watch.differences()
+
+
+def test_functions_of_the_same_code_with_other_globals():
+    code = (lambda x: x * FACTOR).__code__  # noqa: F821
+    holder, watch = watched(types.FunctionType(code, {"FACTOR": 0}))
+    for factor in range(50):
+        holder.held = None
+        holder.held = types.FunctionType(code, {"FACTOR": factor})
+        assert watch.differences()
+
+
+class Reference(weakref.ref):
+    pass
+
+
+def partial():
+    return functools.partial(max, 1)
+
+
+@pytest.mark.parametrize("make", [partial, lambda: Reference(Holder)])
+def test_attributes_of_partial_functions_and_references(make):
+    holder, watch = watched(make())
+    assert watch.differences() == []
+    holder.held.flag = 1
+    assert watch.differences()
+    watch = Watch(Places([holder], {}))
+    assert watch.differences() == []
+    holder.held.flag = 2
+    assert watch.differences()
+
+
+def test_keys_that_are_equal_but_not_the_same():
+    holder, watch = watched({0.0: 1})
+    holder.held.clear()
+    holder.held[-0.0] = 1
+    assert watch.differences()
+
+
+def test_bits_of_nan():
+    other = struct.unpack("d", struct.pack("Q", 0xFFF8000000000001))[0]
+    holder, watch = watched(float("nan"))
+    holder.held = -float("-nan")
+    assert watch.differences() == []
+    holder.held = other
+    assert watch.differences()
+
+
+def test_a_constant_that_is_returned_is_compared_by_identity():
+    holder, watch = watched(float("0.1"))
+    watch.require([holder.held])
+    assert watch.differences() == []
+    holder.held = float("0.1")
     assert watch.differences()

@@ -248,6 +248,9 @@ cdef class MethodRecording:
         self.guard(record.witness)
         if _holds_container(result, case.seen):
             raise NotReplayableError("container_returned")
+        returned = list(parts_of(result))
+        state.watch.require(returned)
+        case.contents.require(returned)
         given = {id(argument) for argument in self.arguments if argument.dtype != _tf.resource}
         if self.reaches(given):
             raise NotReplayableError("argument_kept")

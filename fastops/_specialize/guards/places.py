@@ -278,6 +278,8 @@ class Places:
             parts = [getattr(value, name) for name in _PARTS[kind]]
             self.note(value, "parts", value, _PARTS[kind], parts)
             self.enqueue(value, parts, [(".", name) for name in _PARTS[kind]])
+            if kind is functools.partial:
+                self.visit_attributes(value, kind)
         elif kind is types.MappingProxyType:
             (mapping,) = gc.get_referents(value)
             self.note(value, "proxy", value, mapping)
@@ -285,7 +287,12 @@ class Places:
         elif kind is types.CellType:
             self.visit_cell(value)
         elif isinstance(value, weakref.ref):
-            referent = value()
+            if not (kind is weakref.ref or is_own(kind.__module__)):
+                if _layout(kind) is not weakref.ref:
+                    title = f"{self.path(value)} is a {_title(kind)}"
+                    raise NotReplayableError("holds_opaque", title)
+                self.visit_attributes(value, kind)
+            referent = weakref.ref.__call__(value)
             self.note(value, "reference", value, referent)
             self.enqueue(value, [referent], ["()"])
         elif isinstance(value, np.ndarray):
@@ -404,12 +411,7 @@ class Places:
         if (layout := _layout(kind)) not in _LAYOUTS:
             raise NotReplayableError("holds_opaque", f"{self.path(value)} is a {_title(kind)}")
         if kind not in _LAYOUTS or kind is types.SimpleNamespace:
-            self.enqueue(value, [kind], [(".", "__class__")])
-            attributes = _attributes(value)
-            self.note(value, "instance", value, kind, attributes)
-            if attributes is not None:
-                skipped = self.skipped_of(kind) | self.unasked_of.get(id(value), frozenset())
-                self.visit_dict(value, attributes, skipped, ".")
+            self.visit_attributes(value, kind)
         if isinstance(value, _VARIABLES):
             self.variables[id(value._handle)] = value
         elif isinstance(value, LookupInterface):
@@ -433,6 +435,15 @@ class Places:
             self.visit_row("set", value, kind.__iter__(value))
         elif isinstance(value, tuple):
             self.visit_row("tuple", value, tuple.__iter__(value))
+
+    def visit_attributes(self, value, kind):
+        """Add the class and the attributes of an object."""
+        self.enqueue(value, [kind], [(".", "__class__")])
+        attributes = _attributes(value)
+        self.note(value, "instance", value, kind, attributes)
+        if attributes is not None:
+            skipped = self.skipped_of(kind) | self.unasked_of.get(id(value), frozenset())
+            self.visit_dict(value, attributes, skipped, ".")
 
     def visit_row(self, kind, held, elements):
         """Add the elements of a list, set or tuple, even if its class hides them."""

@@ -291,6 +291,7 @@ cdef class ObjectTemplate:
         if place.kind == FUNCTION:
             if PyFunction_GET_GLOBALS(at) != self.namespaces[i]:
                 return False
+            place.part = self.namespaces[i]
             parts_of_function(at, of_function)
             for n in range(5):
                 if not self.compare(place.first + n, of_function[n], watch, parts, kept):

@@ -14,6 +14,7 @@ from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject, PyTypeObject, Py_SIZE, Py_TYPE
 from cpython.set cimport PySet_GET_SIZE
 from libc.stdint cimport uint64_t
+from libc.string cimport memcmp
 from libcpp.algorithm cimport binary_search, sort
 
 from fastops._cpp.classes cimport ClassVersion
@@ -43,6 +44,7 @@ cdef extern from "Python.h":
     PyObject* PyFunction_GET_CODE(PyObject*)
     PyObject* PyFunction_GET_CLOSURE(PyObject*)
     PyObject* PyFunction_GET_DEFAULTS(PyObject*)
+    PyObject* PyFunction_GET_GLOBALS(PyObject*)
     PyObject* PyFunction_GET_KW_DEFAULTS(PyObject*)
 
 
@@ -123,6 +125,8 @@ cdef class Watch(Condition):
                 for value in <tuple>entry[2]:
                     self.values.push_back(<PyObject*>value)
             elif place.kind == FUNCTION:
+                # `Globals` keeps the namespaces of the code that ran alive.
+                place.part = PyFunction_GET_GLOBALS(place.at)
                 for value in <tuple>entry[2:]:
                     self.values.push_back(<PyObject*>value)
             elif place.kind == ORDER:
@@ -143,7 +147,7 @@ cdef class Watch(Condition):
             elif place.kind == CELL or place.kind == REFERENCE or place.kind == PROXY:
                 self.values.push_back(<PyObject*>entry[2])
             elif place.kind == VALUE:
-                self.contents.append((entry[2], repr(entry[2](entry[1]))))
+                self.contents.append((entry[2], entry[2](entry[1])))
             elif place.kind == ATTRIBUTES:
                 self.contents.append(tuple(entry[2]))
                 for value in (<dict>entry[2]).values():
@@ -166,6 +170,11 @@ cdef class Watch(Condition):
         finally:
             if collects:
                 PyGC_Enable()
+
+    def require(self, values):
+        """Let no equal constant replace one of these, since a program can see which one it is."""
+        if self.constants is not None:
+            self.constants.difference_update(map(id, values))
 
     def reaches(self, set identities):
         """Tell whether an object with one of these identities is in a place."""
@@ -205,7 +214,10 @@ cdef class Watch(Condition):
                 ):
                     return False
             elif place.kind == FUNCTION:
-                if not _same_function(place.at, &self.values[place.first]):
+                if (
+                    PyFunction_GET_GLOBALS(place.at) != place.part
+                    or not _same_function(place.at, &self.values[place.first])
+                ):
                     return False
             elif place.kind == PARTS:
                 if not self.same_parts(place):
@@ -291,7 +303,7 @@ cdef class Watch(Condition):
         return paths
 
     cdef bint same_value_at(self, size_t v, PyObject* now) except -1:
-        """Whether a value is the recorded one, or equals it, so that code cannot tell them apart."""
+        """Whether a value is the recorded one, or a constant that code cannot tell from it."""
         cdef PyObject* recorded = self.values[v]
         return now == recorded or (
             self.constants is not None
@@ -372,8 +384,8 @@ cdef class Watch(Condition):
         return array.dtype is dtype and array.shape == shape and array.tobytes() == content
 
     cdef bint same_value(self, Place* place) except -1:
-        value_of, text = self.contents[place.content]
-        return repr(value_of(<object>place.at)) == text
+        value_of, value = self.contents[place.content]
+        return is_equal(value, value_of(<object>place.at))
 
     cdef bint same_attributes(self, Place* place) except -1:
         cdef PyObject* attributes = InstanceDictIfAny(place.at)
@@ -422,11 +434,16 @@ cdef object _keys_in_order = OrderedDict.__iter__
 
 
 cdef bint same_name(object left, object right):
-    return left is right or (type(left) is type(right) and left == right)
+    if left is right:
+        return True
+    if type(left) in _REPLACED or isinstance(left, np.generic):
+        return is_equal(left, right)
+    return type(left) is type(right) and left == right
 
 
 cdef bint is_equal(object one, object other) except -1:
     """Whether two values that never change are the same, bit by bit."""
+    cdef double left, right
     kind = type(one)
     if one is other:
         return True
@@ -435,7 +452,8 @@ cdef bint is_equal(object one, object other) except -1:
     if kind in _SIMPLE:
         return one == other
     if kind is float:
-        return one.hex() == other.hex()
+        left, right = <double>one, <double>other
+        return memcmp(&left, &right, sizeof(double)) == 0
     if kind is complex:
         return is_equal(one.real, other.real) and is_equal(one.imag, other.imag)
     if kind is tuple:
@@ -571,7 +589,7 @@ cdef bint _is_same(object now, object recorded) except -1:
     """Whether an object is the recorded one, or a stand-in for it."""
     if type(recorded) is Address:
         return recorded == <size_t><PyObject*>now
-    return now is recorded or original_of(now) is recorded or is_equal(recorded, now)
+    return now is recorded or original_of(now) is recorded
 
 
 cdef object _MISSING = _places.MISSING
