@@ -381,7 +381,8 @@ def _is_pure(dataset):
         or not dataset._use_inter_op_parallelism
         or not all(map(_is_known, function.captured_inputs))
         or any(
-            leaf.dtype in _NOT_NUMBERS for leaf in nest.flatten(dataset._input_dataset.element_spec)
+            getattr(leaf, "dtype", tf.variant) in _NOT_NUMBERS  # extension types have none
+            for leaf in nest.flatten(dataset._input_dataset.element_spec)
         )
     ):
         return False
@@ -424,7 +425,7 @@ def _work(dataset):
 
 def _of_source(dataset):
     specs = nest.flatten(dataset.element_spec)
-    if not all(spec.shape.is_fully_defined() for spec in specs):
+    if not (_has_tensors(dataset) and all(spec.shape.is_fully_defined() for spec in specs)):
         return None
     num_bytes = sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
     return Work(len(specs), num_bytes, False)

@@ -638,3 +638,35 @@ def test_the_classes_are_tensorflows():
         assert isinstance(iter(dataset), OwnedIterator)
         assert type(dataset.as_numpy_iterator()) is NumpyIterator
         assert isinstance(iter(dataset), tf.data.Iterator)
+
+
+class Batchable(tf.experimental.BatchableExtensionType):
+    values: tf.Tensor
+
+
+class Plain(tf.experimental.ExtensionType):
+    values: tf.Tensor
+
+
+def test_extension_types():
+    """Their specs have neither a shape nor a dtype."""
+    rows = tf.reshape(tf.range(8.0), [4, 2])
+
+    def run():
+        of_rows = tf.data.Dataset.from_tensor_slices(Batchable(rows))
+        datasets = (
+            of_rows,
+            of_rows.batch(2),
+            of_rows.map(lambda element: element.values * 2.0),
+            tf.data.Dataset.from_tensor_slices({"a": Batchable(rows), "b": rows}).batch(2),
+            tf.data.Dataset.from_tensors(Plain(rows)),
+        )
+        return [
+            tf.nest.flatten(list(dataset), expand_composites=True)
+            for dataset in datasets
+            for _ in range(2)
+        ]
+
+    want = run()
+    with fastops.accelerated():
+        assert_same(run(), want)

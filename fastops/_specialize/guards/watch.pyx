@@ -315,6 +315,7 @@ cdef class Watch(Condition):
         cdef PyObject* name
         cdef PyObject* value
         cdef Py_ssize_t at = 0, n = 0
+        cdef uint64_t version = DictVersion(place.at)
         cdef tuple names
         names, skipped, _, _ = self.contents[place.content]
         while PyDict_Next(<dict>place.at, &at, &name, &value):
@@ -329,7 +330,7 @@ cdef class Watch(Condition):
             n += 1
         if n != len(names):
             return False
-        place.version = DictVersion(place.at)
+        place.version = version  # a comparison may have run code that changed the dict
         return True
 
     cdef bint same_elements(self, Place* place, PyObject** now, Py_ssize_t count) except -1:
@@ -508,12 +509,12 @@ cdef class Globals(Condition):
         """Whether all globals are unchanged."""
         cdef Py_ssize_t i
         cdef PyObject* now
+        cdef uint64_t version
         if not guard_holds(self.guard):
             return False
         for i in range(<Py_ssize_t>self.versions.size()):
-            if self.versions[i] != 0 and (
-                self.versions[i] == DictVersion(PyList_GET_ITEM(self.modules, i))
-            ):
+            version = DictVersion(PyList_GET_ITEM(self.modules, i))
+            if self.versions[i] != 0 and self.versions[i] == version:
                 continue
             for name, value in (<dict>self.names[i]).items():
                 now = PyDict_GetItem(<dict>self.modules[i], name)
@@ -522,7 +523,7 @@ cdef class Globals(Condition):
                         return False
                 elif now != <PyObject*>value and not _is_same(<object>now, value):
                     return False
-            self.versions[i] = DictVersion(PyList_GET_ITEM(self.modules, i))
+            self.versions[i] = version  # a comparison may have run code that changed the dict
         return True
 
     def reaches(self, set identities):

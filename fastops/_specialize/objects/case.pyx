@@ -14,6 +14,10 @@ from fastops._specialize.specialization cimport Specialization
 cdef extern from "definitions.h":
     pass
 
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
 from dataclasses import replace as _replace
 
 # A long call spends most of its time in kernels, which a recording does not slow down. So each
@@ -96,7 +100,13 @@ cdef class MethodCase(Specialization):
         """Whether the globals that the code reads, and their contents, are unchanged."""
         cdef Globals asked = self.globals  # keeps it alive: another thread may replace it
         cdef Watch contents = self.contents
-        return asked.hold() and contents.hold()
+        # A collection could run code in between that frees the object of a global.
+        cdef int collects = PyGC_Disable()
+        try:
+            return asked.hold() and contents.hold()
+        finally:
+            if collects:
+                PyGC_Enable()
 
     cdef str changes(self):
         return self.globals.differs() or self.contents.differs()
