@@ -648,7 +648,7 @@ class Plain(tf.experimental.ExtensionType):
     values: tf.Tensor
 
 
-def test_extension_types():
+def test_elements_that_are_no_tensors():
     """Their specs have neither a shape nor a dtype."""
     rows = tf.reshape(tf.range(8.0), [4, 2])
 
@@ -660,9 +660,15 @@ def test_extension_types():
             of_rows.map(lambda element: element.values * 2.0),
             tf.data.Dataset.from_tensor_slices({"a": Batchable(rows), "b": rows}).batch(2),
             tf.data.Dataset.from_tensors(Plain(rows)),
+            tf.data.Dataset.from_tensor_slices((rows, None)).batch(2),
+            tf.data.Dataset.from_tensors(tf.IndexedSlices(rows, tf.range(4))),
         )
         return [
-            tf.nest.flatten(list(dataset), expand_composites=True)
+            [
+                value
+                for value in tf.nest.flatten(list(dataset), expand_composites=True)
+                if value is not None
+            ]
             for dataset in datasets
             for _ in range(2)
         ]

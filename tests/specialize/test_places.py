@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from fastops._specialize.guards.places import Places
 from fastops._specialize.guards.watch import Watch
+from fastops._specialize.recording.recording import NotReplayableError
 
 
 class Holder:
@@ -218,3 +219,24 @@ def test_a_constant_that_is_returned_is_compared_by_identity():
     assert watch.differences() == []
     holder.held = float("0.1")
     assert watch.differences()
+
+
+def test_a_closure_variable_that_is_deleted():
+    value = None
+
+    def function():
+        return value
+
+    _, watch = watched(function)
+    assert watch.differences() == []
+    del value
+    assert watch.differences()
+    _, watch = watched(function)
+    assert watch.differences() == []
+    value = None
+    assert watch.differences()
+
+
+def test_arrays_with_fields_are_refused():
+    with pytest.raises(NotReplayableError, match="has fields"):
+        watched(np.zeros(2, [("x", np.float32), ("y", np.float32)]))

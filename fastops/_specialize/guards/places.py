@@ -125,6 +125,9 @@ _LAYOUTS = _NUMBERS_AND_TEXTS | {
 
 _POINTER = np.dtype(np.intp).itemsize
 
+MISSING = object()
+"""Stands for an attribute that a module does not have, and for the content of an empty cell."""
+
 KINDS = {
     "instance": "the class of an object",
     "class": "a class",
@@ -390,8 +393,9 @@ class Places:
         """Add a cell: a variable of an outer function."""
         try:
             content = cell.cell_contents
-        except ValueError:  # the variable has no value yet
-            content = None
+        except ValueError:  # the variable has no value
+            self.note(cell, "cell", cell, MISSING)
+            return
         self.note(cell, "cell", cell, content)
         self.enqueue(cell, [content], [(".", "cell_contents")])
 
@@ -400,6 +404,8 @@ class Places:
         if type(array) is not np.ndarray:
             name = type(array).__name__
             raise NotReplayableError("holds_array_subclass", f"{self.path(array)} is a {name}")
+        if array.dtype.names is not None:  # a program can change these names
+            raise NotReplayableError("holds_opaque", f"{self.path(array)} has fields")
         if array.nbytes > MAX_VALUE_BYTES or array.dtype.hasobject:
             raise NotReplayableError("holds_large_array", self.path(array))
         self.note(array, "array", array, array.dtype, array.shape, array.tobytes())
@@ -550,8 +556,6 @@ def step_text(step):
 
 _BUILTINS = vars(builtins)
 
-MISSING = object()
-"""Stands for an attribute that a module does not have."""
 
 _ANY_NAME = frozenset(
     {

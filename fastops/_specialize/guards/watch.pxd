@@ -75,5 +75,5 @@ cdef bint same_name(object left, object right)
 cdef void parts_of_function(PyObject* function, PyObject** parts) noexcept
 # The dict behind a view of it, borrowed.
 cdef PyObject* mapping_of(object proxy)
-# The content of a cell, borrowed; None if the variable has no value.
+# The content of a cell, borrowed; `places.MISSING` if the variable has no value.
 cdef PyObject* content_of(object cell)

@@ -50,6 +50,8 @@ cdef extern from "Python.h":
 
 cdef PyObject* _CLASS = <PyObject*>"__class__"
 
+cdef object _MISSING = _places.MISSING
+
 cdef frozenset _SIMPLE = frozenset([bool, int, str, bytes])
 # Classes of constants that an equal one may replace.
 cdef frozenset _REPLACED = _SIMPLE | {float, complex, tuple, _TensorShape}
@@ -478,7 +480,7 @@ cdef PyObject* content_of(object cell):
     try:
         content = cell.cell_contents
     except ValueError:
-        content = None
+        content = _MISSING
     return <PyObject*>content
 
 
@@ -593,7 +595,6 @@ cdef bint _is_same(object now, object recorded) except -1:
     return now is recorded or original_of(now) is recorded
 
 
-cdef object _MISSING = _places.MISSING
 cdef dict _modules = sys.modules
 
 
