@@ -67,8 +67,8 @@ def watched(held):
         (lambda: (1, [2]), lambda: [1, [2]]),
         (lambda: {"a": 1}, lambda: collections.OrderedDict(a=1)),
         (lambda: {1, 2}, lambda: {1, 3}),
-        (lambda: np.ones(2), lambda: "x" * 63),
-        (lambda: np.ones(2), lambda: b"x" * 79),
+        (lambda: np.ones(2), lambda: "x".ljust(63)),
+        (lambda: np.ones(2), lambda: b"x".ljust(79)),
         (lambda: Holder(3), lambda: Slope(3.0)),
     ],
 )
@@ -240,3 +240,23 @@ def test_a_closure_variable_that_is_deleted():
 def test_arrays_with_fields_are_refused():
     with pytest.raises(NotReplayableError, match="has fields"):
         watched(np.zeros(2, [("x", np.float32), ("y", np.float32)]))
+
+
+@pytest.mark.parametrize(
+    ("make", "other"),
+    [
+        (lambda: np.array([1.0, 2.0]), lambda i: "x" * (20 + i % 80)),
+        (lambda: functools.partial(max, 1), lambda i: weakref.ref(Holder, lambda _: i)),
+        (lambda: weakref.ref(Holder, lambda _: None), lambda i: functools.partial(max, i)),
+        (lambda: weakref.ref(Holder, lambda _: None), lambda i: tuple(range(i % 12))),
+    ],
+    ids=["array", "partial", "reference", "reference and tuple"],
+)
+def test_an_object_of_another_type_at_the_same_address(make, other):
+    """CPython gives most of these the address of the object before."""
+    for i in range(200):
+        holder, watch = watched(make())
+        assert watch.differences() == []
+        holder.held = None
+        holder.held = other(i)
+        assert watch.differences()
