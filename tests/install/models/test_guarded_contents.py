@@ -297,7 +297,8 @@ def test_module_of_the_program_with_the_name_of_a_package(tmp_path, monkeypatch)
         "        COUNT[0] += 1\n"
         "        return x * 2.0\n"
     )
-    monkeypatch.delitem(sys.modules, "tree", raising=False)
+    monkeypatch.setitem(sys.modules, "tree", None)  # afterwards, the module is as before
+    del sys.modules["tree"]
     monkeypatch.syspath_prepend(tmp_path)
     import tree
 
