@@ -2,7 +2,7 @@
 
 `REGISTRY` has all reasons. Those of calls of ops are also in `REASONS`: `reasons.pxd` numbers them,
 in the same order. The others concern everything that is made for later calls: plans of functions
-and sessions, and recordings of functions and of methods of Keras's objects. `fastops.stats` counts
+and sessions, and recordings of functions and of methods of objects. `fastops.stats` counts
 by ids. The particulars (a path, a class, an op) stand beside the sentence and not in it.
 tools/reasons.py writes the tables of docs/semantics.md.
 """
@@ -44,7 +44,7 @@ AREAS = {
     "graph": "graphs that get no plan",
     "session": "runs of sessions that get no plan",
     "kind": "objects that TensorFlow makes itself: variables, datasets of arrays, mapped elements",
-    "method": "calls that may be replayed: of methods of Keras's objects, and of functions",
+    "method": "calls that may be replayed: of methods of objects, and of functions",
     "public": "calls of public functions",
     "call": "what a recorded call does",
     "proof": "code of users that is not shown to be pure",
@@ -526,7 +526,7 @@ REGISTRY = {
         Reason(
             "user_class",
             "method",
-            "the class is not one of Keras's, and its code is not shown to be pure",
+            "the class is a user's, and its code is not shown to be pure",
             "declare it: [Accelerating Keras](keras.md#layers-and-models-of-your-own)",
         ),
         Reason("scope_open", "method", "a scope or tape is open that recordings do not support"),
@@ -621,6 +621,12 @@ REGISTRY = {
             "call",
             "the call adds losses to a layer, or reads them",
             "add no losses to layers of tf_keras, and read losses outside of calls",
+        ),
+        Reason(
+            "library_in_module",
+            "call",
+            "the call of a `tf.Module` runs code of tf_keras, or of Keras with another backend",
+            "nothing: calls of the layers in the module are replayed",
         ),
         Reason("settings_changed", "call", "the call changes settings of Keras"),
         Reason("scope_left_open", "call", "the call leaves a scope open"),
@@ -721,7 +727,7 @@ REGISTRY = {
         Reason(
             "with_statement",
             "proof",
-            "the code has a with statement",
+            "the code has a with statement for more than a name scope",
             "write its body without it",
         ),
         Reason(

@@ -15,7 +15,8 @@ Part                Stand-ins for
 `helpers`           helper functions of TensorFlow that libraries call, and functions that call
                     functions of users: `loops` and `bodies` make these calls
 `keras`             functions of Keras's backend, layer calls, and batches of arrays
-`models`            methods of Keras's objects, whose calls are recorded and replayed
+`models`            methods of Keras's objects, and calls of users' modules, which are recorded and
+                    replayed
 `variables`         methods of variables; `construction` is `tf.Variable` itself
 `datasets`          iterators of datasets: `pipelines` makes them, `rows` and `mapped` elements
 `traced`            calls of traced functions (`fastops._plans`)

@@ -2,7 +2,7 @@
 """Steps shared by the stand-ins whose calls are recorded.
 
 These stand-ins are the adapters of `fastops._specialize`: those for functions (`replay`) and those
-for methods of Keras's objects (`models`).
+for methods of objects (`models`).
 """
 
 from cpython.list cimport PyList_GET_ITEM

@@ -46,15 +46,17 @@ def install(
     only, exclude : list of str, optional
         The callables to replace, or not to replace. An item is the name of a layer (``"dispatch"``,
         ``"functions"``, ``"operators"``, ``"public"``, ``"replayed"``, ``"gradients"``,
-        ``"variables"``, ``"helpers"``, ``"keras"``, ``"models"``, ``"traced"``) or of a callable,
-        as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``. ``*`` matches any characters.
+        ``"variables"``, ``"datasets"``, ``"helpers"``, ``"keras"``, ``"models"``, ``"modules"``,
+        ``"traced"``) or of a callable, as in ``"tf.Tensor.__add__"``, ``"gen_math_ops.tanh"``.
+        ``*`` matches any characters.
     functions : bool
         Whether to run functions made by `tf.function` as `fastops.function` does. This includes
         those that Keras makes for ``fit``, ``predict`` and ``train_on_batch``. `False` is the same
         as ``exclude=["traced"]``.
     models : bool
-        Whether calls of Keras's own layers, models, losses, metrics and optimizers are recorded
-        once and replayed afterwards. `False` is the same as ``exclude=["models"]``.
+        Whether calls of Keras's own layers, models, losses, metrics and optimizers, and of users'
+        modules, are recorded once and replayed afterwards. `False` is the same as
+        ``exclude=["models", "modules"]``.
     verify : {None, "raise", "warn"} or bool
         Whether each call that a replacement handles is also made by TensorFlow, and compared.
         `True` or ``"raise"`` raises `VerificationError` if anything differs; ``"warn"`` warns
@@ -91,7 +93,7 @@ def install(
     """
     global _holds
     only, exclude = _patterns(only, "only"), _patterns(exclude, "exclude")
-    optional = {"traced": functions, "models": models}
+    optional = {"traced": functions, "models": models, "modules": models}
 
     def is_wanted(target):
         return optional.get(target.layer, True) and _chosen(target, only, exclude)

@@ -33,12 +33,13 @@ LAYERS = {
     "keras": "functions of Keras 3's backend, calls of layers, and batches of arrays",
     "models": "calls of Keras's own layers, models, losses, metrics and optimizers, and of "
     "tf_keras's own layers, models, losses and optimizers: recorded, and replayed",
+    "modules": "calls of users' own subclasses of `tf.Module`: recorded, and replayed",
     "traced": "calls of functions that `tf.function` has made, and the optional values that "
     "Keras's steps return",
 }
 """By name, a description of each layer."""
 
-_REPEATED = frozenset({"dispatch", "functions", "replayed"})
+_REPEATED = frozenset({"dispatch", "functions", "modules", "replayed"})
 """Layers that mirror no code of TensorFlow: their ops follow from OpDefs or from recordings."""
 
 RECORDINGS = {"keras": "models", "tf_keras": "models of tf_keras"}
@@ -258,6 +259,7 @@ GROUPS = in_order(
     ),
     Group(47, "gradients", "jacobians of tapes", "gradients.jacobian_methods", _tape_targets),
     Group(48, "gradients", "forward accumulators", "gradients.forward_products", _forward_targets),
+    Group(49, "modules", "calls of modules", "models.targets", _call("of_modules"), together=True),
 )
 """All groups, the lowest rank first. The ranks of one kind of callables have the same tens."""
 

@@ -194,7 +194,7 @@ class RecordingProfile:
 
 @dataclass(frozen=True)
 class MethodProfile:
-    """Calls of a method of one of Keras's objects in a profile, under `install`.
+    """Calls of a method of an object of Keras, or of a user's module, under `install`.
 
     Attributes
     ----------
@@ -315,7 +315,8 @@ class Profile(Printed):
     functions : list of FunctionProfile
         The traced functions that `fastops.function`, `fastops.graph` and `install` ran.
     methods : list of MethodProfile
-        The calls of Keras's objects under `install`: replayed or not, and why, with the recordings.
+        The calls of Keras's objects and of users' modules under `install`: replayed or not, and
+        why, with the recordings.
     public_functions : list of PublicFunctionProfile
         The calls of public functions that `install` replays: replayed or not, and why, with the
         recordings.
@@ -621,7 +622,7 @@ _COLUMNS = ("op", "calls", *PATHS, "in dispatch", "in kernel", "in TensorFlow", 
 _DETOUR_COLUMNS = ("op", "not direct", "path", "reason", "detail")
 _REASON_COLUMNS = ("reason", "meaning", "what to do")
 _FUNCTION_COLUMNS = ("executor", "calls", "time", "function", "why")
-_METHOD_COLUMNS = ("Keras's object", "method", "calls", "how")
+_METHOD_COLUMNS = ("object", "method", "calls", "how")
 _PUBLIC_COLUMNS = ("public function", "calls", "how")
 _WALK_COLUMNS = ("executor", "walks", "time", "records", "why")
 _PARTS = ("dispatch_ns", "kernel_ns", "tensorflow_ns")

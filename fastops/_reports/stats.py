@@ -49,12 +49,12 @@ class FunctionStats:
 
 @dataclass(frozen=True)
 class MethodStats:
-    """Calls of a method of Keras's objects, under `install`.
+    """Calls of a method of objects of Keras, or of users' modules, under `install`.
 
     Attributes
     ----------
     replayed, keras : int
-        Calls that were replayed, and calls that Keras's own method made.
+        Calls that were replayed, and calls that the method itself made.
     reasons : dict of str to int
         Calls that were not replayed, by the reason's id.
     """
@@ -97,7 +97,8 @@ class Stats:
         The calls of traced functions that still exist: those of `fastops.function`, models that
         `fastops.graph.load` has loaded, and functions that `install` runs as plans.
     methods : dict of str to MethodStats
-        The calls of Keras's objects that `install` has seen, by class and method.
+        The calls of Keras's objects and of users' modules that `install` has seen, by class and
+        method.
     kinds : dict of str to KindStats
         Variables and datasets of arrays that programs made under `install`, calls of functions
         that datasets map, calls of `tf.vectorized_map`, `tf.map_fn`, `tf.scan` and folds, and

@@ -20,7 +20,7 @@ ACTIVE     calls whose guards hold are replayed: a *hit*. If a guard does not ho
 REFUSED    calls cannot be recorded, and run in Python; `reason` says why
 =========  =========================================================================================
 
-The stand-ins for functions and for methods of Keras's objects are adapters. They read the signature
+The stand-ins for functions and for methods of objects are adapters. They read the signature
 of a call (`signatures`), record the call, and keep specializations in a `cache`; `objects` has what
 is known about the objects of methods. Before a recording of a method is used, `trial` runs it on
 copies of the variables and compares the results.

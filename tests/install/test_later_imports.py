@@ -11,7 +11,7 @@ import tensorflow as tf
 import fastops
 from fastops._core.imports import ImportFollower
 from fastops._install import placement, upstream
-from fastops._install.models.method import KerasMethod
+from fastops._install.models.method import RecordedMethod
 from fastops._install.replacement import Replacement
 
 tf_keras = pytest.importorskip("tf_keras")
@@ -50,7 +50,7 @@ def test_tf_keras_that_is_imported_later():
     assert follower.names == ("tf_keras",)
     keras = importlib.import_module("tf_keras")
     assert followers() == []
-    assert isinstance(methods()[0], KerasMethod)
+    assert isinstance(methods()[0], RecordedMethod)
     assert isinstance(methods()[1], Replacement)
     assert upstream.left_out() == {}
 
@@ -120,7 +120,7 @@ def test_an_import_that_fails_once(monkeypatch, tmp_path):
     assert len(followers()) == 1
     assert isinstance(methods()[0], FunctionType)
     importlib.import_module("tf_keras")
-    assert isinstance(methods()[0], KerasMethod)
+    assert isinstance(methods()[0], RecordedMethod)
 
 
 def test_errors_of_fastops_do_not_reach_the_import(monkeypatch):

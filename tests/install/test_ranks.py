@@ -10,7 +10,7 @@ import fastops
 from fastops._core.reasons import text_of
 from fastops._install import target, targets, upstream
 from fastops._install.keras.calls import LayerCall
-from fastops._install.models.method import KerasMethod
+from fastops._install.models.method import RecordedMethod
 
 pytestmark = [pytest.mark.usefixtures("fresh"), pytest.mark.quick]
 
@@ -43,6 +43,7 @@ ORDER = [
     ("traced", "optional values"),
     ("gradients", "jacobians of tapes"),
     ("gradients", "forward accumulators"),
+    ("modules", "calls of modules"),
 ]
 """The layer and title of each group, the lowest rank first."""
 
@@ -113,7 +114,7 @@ def test_the_stand_in_of_the_higher_rank_lies_on_top():
     original = vars(keras.Layer)["__call__"]
     fastops.install()
     top = vars(keras.Layer)["__call__"]
-    assert isinstance(top, KerasMethod)
+    assert isinstance(top, RecordedMethod)
     assert isinstance(top.original, LayerCall)
     assert top.original.original is original
 

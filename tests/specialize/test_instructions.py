@@ -177,7 +177,6 @@ def matches(x):
         (sets_attributes, ("assigns_attribute", "a")),
         (deletes_items, ("deletes_item", None)),
         (handles, ("handles_exceptions", None)),
-        (opens, ("with_statement", None)),
         (imports, ("imports", "os")),
         (generates, ("generator", None)),
         (waits, ("asynchronous", None)),
@@ -188,6 +187,11 @@ def matches(x):
 )
 def test_refused_code(function, what):
     assert what in refused(function)
+
+
+def test_with_statements():
+    assert not refused(opens)
+    assert of(opens, instructions.WITH) == [("with", None)]
 
 
 def test_unknown_instructions_are_refused(monkeypatch):

@@ -5,6 +5,8 @@ import sys
 import types
 import weakref
 
+import tensorflow as tf
+
 from fastops._specialize.libraries import is_own
 from fastops._specialize.policy import MAX_CODES
 
@@ -26,8 +28,17 @@ def _layers():
     return (kind,) if older is None else (kind, older.layers.Layer)
 
 
+def _is_replayable(kind):
+    if not isinstance(kind, type):
+        return False
+    is_called = issubclass(kind, tf.Module) and any(
+        "__call__" in vars(base) for base in kind.__mro__
+    )
+    return is_called or issubclass(kind, _layers())
+
+
 def replayable(kind):
-    """Declare that calls of a layer or model class depend only on state that fastops compares.
+    """Declare that calls of a layer, model or module depend only on state that fastops compares.
 
     Under `fastops.install`, calls of instances are then recorded and replayed like calls of Keras's
     own layers. This is a class decorator.
@@ -35,8 +46,8 @@ def replayable(kind):
     Parameters
     ----------
     kind : type
-        A subclass of `keras.Layer`, `keras.Model`, `tf_keras.layers.Layer` or `tf_keras.Model`. Its
-        own subclasses are not declared with it.
+        A subclass of `keras.Layer`, `keras.Model`, `tf_keras.layers.Layer`, `tf_keras.Model`, or
+        `tf.Module` with a method ``__call__``. Its own subclasses are not declared with it.
 
     Returns
     -------
@@ -46,14 +57,15 @@ def replayable(kind):
     Raises
     ------
     TypeError
-        If `kind` is not a subclass of `keras.Layer` or `tf_keras.layers.Layer`.
+        If `kind` is not a subclass of one of these classes.
 
     Notes
     -----
-    You declare that ``call``, and all functions that it calls in your modules, are *pure*. A pure
-    function depends only on its arguments, the attributes of the layer and global variables, and it
-    only computes tensors and assigns to variables. If the code reads the time, a file, or an object
-    that changes inside another library's class, replays keep using the value from the recording.
+    You declare that ``call`` or ``__call__``, and all functions that it calls in your modules, are
+    *pure*. A pure function depends only on its arguments, the attributes of the layer and global
+    variables, and it only computes tensors and assigns to variables. If the code reads the time, a
+    file, or an object that changes inside another library's class, replays keep using the value
+    from the recording.
 
     Each call compares the arguments; all objects that the layer holds, directly and indirectly; the
     globals, and the attributes of modules, classes and functions, that the code can read; and
@@ -73,8 +85,8 @@ def replayable(kind):
     ...     def call(self, x):
     ...         return x * 2.0
     """
-    if not (isinstance(kind, type) and issubclass(kind, _layers())):
-        raise TypeError(f"replayable takes a subclass of keras.Layer, not {kind!r}")
+    if not _is_replayable(kind):
+        raise TypeError(f"replayable takes a subclass of keras.Layer or tf.Module, not {kind!r}")
     _classes.add(kind)
     codes_of.cache_clear()
     changes[0] += 1

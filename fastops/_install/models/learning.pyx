@@ -173,6 +173,8 @@ cdef class MethodRecording:
             )
         if self.source.reads_losses(record.witness.codes, self.case.adds_losses):
             raise NotReplayableError("adds_losses")
+        if not self.source.covers(record.witness.codes):
+            raise NotReplayableError("library_in_module")
         return 0
 
     cdef int count_names(self, recorder) except -1:

@@ -4,10 +4,10 @@ from typing import Any, final
 from fastops._install.models.scopes import Scopes
 from fastops._install.replacement import Replacement
 
-def methods() -> list[KerasMethod]: ...
+def methods() -> list[RecordedMethod]: ...
 
 @final
-class KerasMethod(Replacement):
+class RecordedMethod(Replacement):
     replayed: int
     reasons: dict[str, int]
     unasked: dict[type, set[str]]
@@ -20,8 +20,9 @@ class KerasMethod(Replacement):
         takes_arrays: Callable[[Any], bool] | None = None,
         takes_zips: Callable[[Any], bool] | None = None,
         names: dict[type, set[str]] | None = None,
-        inputs_only: bool = False,
+        converted: int | None = None,
         takes_plain: bool = False,
+        written: str = "call",
     ) -> None: ...
     def forget(self) -> None: ...
     def reset_counters(self) -> None: ...

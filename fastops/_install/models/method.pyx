@@ -1,7 +1,7 @@
 # distutils: language = c++
 """Stand-in for methods of Keras's and tf_keras's objects: calls are recorded, and replayed later.
 
-`KerasMethod` decides about each call, in this order:
+`RecordedMethod` decides about each call, in this order:
 
 1. Calls in unusual surroundings, and calls of objects that cannot be recorded, run in Python.
 2. The library's settings and the arguments are read. Arrays among the arguments become tensors.
@@ -88,13 +88,13 @@ cdef list _observers = _told
 
 
 def methods():
-    """Return all `KerasMethod` objects that are alive."""
+    """Return all `RecordedMethod` objects that are alive."""
     return list(_methods)
 
 
 @cython.final
 @cython.no_gc_clear
-cdef class KerasMethod(Replacement):
+cdef class RecordedMethod(Replacement):
     """Stand-in for a method that chooses its ops by its object and its arguments.
 
     Parameters
@@ -119,6 +119,8 @@ cdef class KerasMethod(Replacement):
     takes_plain : bool, default False
         Whether the second argument may be a list of TensorFlow's own variables, which are then
         taken by identity in the place of the library's.
+    written : str, default "call"
+        The name of the method in which users write what a call does.
     """
 
     cdef readonly dict unasked
@@ -135,14 +137,14 @@ cdef class KerasMethod(Replacement):
 
     def __init__(
         self, original, unasked, variable, scopes, takes_arrays=None, takes_zips=None, names=None,
-        converted=None, takes_plain=False,
+        converted=None, takes_plain=False, written="call",
     ):
         super().__init__(original)
         self.names, self.takes_plain = names, takes_plain
         self.converted = -1 if converted is None else converted
         self.unasked, self.variable, self.scopes = unasked, variable, scopes
         self.takes_arrays, self.takes_zips = takes_arrays, takes_zips
-        self.receivers = Receivers()
+        self.receivers = Receivers(written)
         self.vectorcall = _called
         self.reset_counters()
         _methods.add(self)
@@ -337,20 +339,20 @@ def _title_of(instance):
     return f"{title} {name}" if name else title
 
 
-def _description(KerasMethod method, reference, tuple key):
+def _description(RecordedMethod method, reference, tuple key):
     """Describe the calls of an object with a signature in some scopes. None if it has died."""
     cdef Receiver receiver = method.receivers.known.get(id(reference()))
     return None if receiver is None else receiver.description(key)
 
 
-cdef str _why_other(PyObject* root):
+cdef str _why_other(PyObject* root, str method):
     """Return why objects of a class of a user are not replayed, for observers."""
-    return objection_to_class(type(<object>root)) if _observers else None
+    return objection_to_class(type(<object>root), method) if _observers else None
 
 
 cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                        PyObject* keywords) except NULL:
-    cdef KerasMethod self = <KerasMethod>callable
+    cdef RecordedMethod self = <RecordedMethod>callable
     cdef Signature signature
     cdef Receiver receiver
     cdef ObjectState state
@@ -373,7 +375,8 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         return self.leave(reason_of(unmet), args, nargsf, keywords)
     receiver = self.receivers.find(args[0])
     if receiver is None:
-        return self.leave(_OTHERS, args, nargsf, keywords, _why_other(args[0]))
+        why = _why_other(args[0], self.receivers.method)
+        return self.leave(_OTHERS, args, nargsf, keywords, why)
     if receiver.reason is not None:
         return self.leave(receiver.reason, args, nargsf, keywords, receiver.detail)
     if (
@@ -453,7 +456,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     return call_original(self, args, nargsf, keywords)
 
 
-cdef PyObject* _record(KerasMethod self, Record record, Receiver receiver, ObjectState state,
+cdef PyObject* _record(RecordedMethod self, Record record, Receiver receiver, ObjectState state,
                        MethodCase case, Account account, tuple scopes, const Signature& signature,
                        PyObject* const* given, PyObject* const* args, Py_ssize_t n, size_t nargsf,
                        PyObject* keywords) except NULL:
@@ -552,4 +555,4 @@ cdef PyObject* _warning(list warned, PyObject* result) except NULL:
     return result
 
 
-enable(KerasMethod)
+enable(RecordedMethod)

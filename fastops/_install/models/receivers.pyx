@@ -32,9 +32,15 @@ cdef class Receivers:
     Calls of a class are recorded if it is one of Keras's, if a user has declared it, or if its code
     is shown to be pure. After too many objects of a class were given up, calls of its other objects
     are not recorded.
+
+    Parameters
+    ----------
+    method : str
+        The name of the method in which users write what a call does.
     """
 
-    def __init__(self):
+    def __init__(self, str method not None):
+        self.method = method
         self.known, self.refused, self.classes = {}, Cache(MAX_CLASSES), Cache(MAX_CLASSES)
         self.others, self.known_declarations = {}, 0
         self.known_after = flushes
@@ -78,7 +84,7 @@ cdef class Receivers:
         if version != 0 and self.others.get(version):
             return True
         if not is_keras(kind) and not is_declared(kind):
-            why = objection_to_class(kind)
+            why = objection_to_class(kind, self.method)
             if why is not None:
                 if len(self.others) >= MAX_CLASSES:
                     self.others.clear()

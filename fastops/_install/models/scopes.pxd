@@ -27,6 +27,8 @@ cdef class Scopes:
     cdef list layers_of(self, object root)
     # Adds losses to each of the layers, given by weak references.
     cdef int add_losses(self, list stores, list losses) except -1
+    # Whether `read` has all settings of libraries that code that ran may read.
+    cdef bint covers(self, dict codes) except -1
 
 
 cdef class OfKeras(Scopes):
@@ -44,3 +46,8 @@ cdef class OfTfKeras(Scopes):
     cdef type layer
     cdef tuple of_losses  # the code that reads a store, with the identity of its globals
     cdef tuple read_settings(self)
+
+
+cdef class OfModules(Scopes):
+    cdef object find
+    cdef Scopes keras  # None before Keras is imported

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, final
 
 class Scopes: ...
@@ -9,3 +10,7 @@ class OfKeras(Scopes):
 @final
 class OfTfKeras(Scopes):
     def __init__(self, calls: Any, backend: Any, casts: Any, layer: type) -> None: ...
+
+@final
+class OfModules(Scopes):
+    def __init__(self, find: Callable[[], Scopes | None]) -> None: ...

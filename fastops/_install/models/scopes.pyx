@@ -7,6 +7,7 @@ from cpython.object cimport PyObject
 
 from fastops._cpp.dicts cimport DictVersion
 
+import sys
 from collections import defaultdict
 from operator import itemgetter
 
@@ -43,6 +44,10 @@ cdef str _LOSSES = "_eager_losses"
 cdef tuple _OUTSIDE = (False,)
 cdef object _first = itemgetter(0)
 
+cdef dict _modules = sys.modules
+cdef str _KERAS = "keras"
+cdef tuple _OF_KERAS = ("keras.",)
+
 
 cdef class Scopes:
     """Scopes of a library that keeps no settings of its own: only TensorFlow's matter.
@@ -76,6 +81,9 @@ cdef class Scopes:
 
     cdef int add_losses(self, list stores, list losses) except -1:
         return 0
+
+    cdef bint covers(self, dict codes) except -1:
+        return True
 
 
 @cython.final
@@ -283,3 +291,46 @@ cdef class OfTfKeras(Scopes):
             for store in stores:
                 setattr(store, _LOSSES, [])
         return 0
+
+
+@cython.final
+cdef class OfModules(Scopes):
+    """Scopes of users' modules: those of Keras once it is imported, since modules may hold layers.
+
+    Parameters
+    ----------
+    find : callable
+        Returns the `Scopes` of Keras; None if Keras has another backend.
+    """
+
+    def __init__(self, find):
+        self.find = find
+
+    cdef tuple read(self, PyObject* entry):
+        if self.keras is None:
+            if PyDict_GetItem(_modules, _KERAS) == NULL:
+                return ()
+            try:
+                self.keras = self.find()
+            except Exception:  # Keras is being imported, or is not as expected
+                return None
+            if self.keras is None:
+                self.keras = Scopes()
+        return self.keras.read(entry) if type(self.keras) is OfKeras else ()
+
+    cdef object call_context(self):
+        return None if self.keras is None else self.keras.call_context()
+
+    cdef dict names_given(self):
+        return {} if self.keras is None else self.keras.names_given()
+
+    cdef int give_names(self, dict counts) except -1:
+        return self.keras.give_names(counts)
+
+    cdef bint covers(self, dict codes) except -1:
+        cdef bint by_keras = type(self.keras) is OfKeras
+        for namespace in codes.values():
+            name = namespace.get("__name__")
+            if is_of_keras(str(name)) and not (by_keras and name.startswith(_OF_KERAS)):
+                return False
+        return True

@@ -1,14 +1,15 @@
-"""The patch points: methods of Keras's and tf_keras's objects that are replayed."""
+"""The patch points: methods of Keras's and tf_keras's objects that are replayed, and modules."""
 
 import sys
 from functools import cache
 from types import FunctionType
 
+import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from fastops._install import restated, upstream
 from fastops._install.keras.targets import source
-from fastops._install.models import method, scopes
+from fastops._install.models import method, modules, scopes
 from fastops._install.models.library import (
     NAMES,
     OF_TENSORFLOW,
@@ -90,6 +91,29 @@ def of_tf_keras():
             yield from _target(kind, name, stand_in)
 
 
+def of_modules():
+    """Yield the targets by which calls of users' modules are followed."""
+    yield Target("modules", "tf.Module.__call__", modules, "call", _module, announce=modules.follow)
+    yield Target("modules", "tf.Module.__init__", tf.Module, "__init__", modules.stand_in_for_init)
+
+
+@cache
+def _module(original):
+    """Return the replacement of the calls of users' modules, always the same one."""
+    return method.RecordedMethod(
+        original,
+        _joined(_items(OF_TENSORFLOW)),
+        ResourceVariable,
+        scopes.OfModules(_scopes_of_keras),
+        written="__call__",
+    )
+
+
+def _scopes_of_keras():
+    """Return Keras's `Scopes`; None if Keras has another backend than TensorFlow."""
+    return None if source() is None else _ways(*_state())[1]
+
+
 def _class(name):
     """Return a class by its name. Raise `MissingNameError` if the name is not a class."""
     return upstream.check(name, "class")
@@ -118,7 +142,7 @@ def _apply(original):
 @cache
 def _made(original, _, unasked, state, converts=None, converted=None, takes_plain=False):
     """Return the replacement, always the same one, so that it keeps recordings across installs."""
-    return method.KerasMethod(
+    return method.RecordedMethod(
         original,
         _joined(unasked),
         *_ways(*state),
@@ -180,7 +204,7 @@ def _optimizer(original):
 def _made_of_tf_keras(original, _, unasked):
     """Return the replacement of an optimizer's step method, always the same one."""
     nothing = scopes.Scopes()
-    return method.KerasMethod(
+    return method.RecordedMethod(
         original, _joined(unasked), ResourceVariable, nothing, takes_zips=takes_zips
     )
 
@@ -198,7 +222,7 @@ def _loss_of_tf_keras(original):
 @cache
 def _call_of_tf_keras(original, _, unasked, state, converts=None):
     """Return the replacement of a call of tf_keras's objects, always the same one."""
-    return method.KerasMethod(
+    return method.RecordedMethod(
         original,
         _joined(unasked),
         ResourceVariable,

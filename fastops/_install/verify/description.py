@@ -5,7 +5,7 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
 
 from fastops._install import intercept, traced
-from fastops._install.models.method import KerasMethod
+from fastops._install.models.method import RecordedMethod
 from fastops._install.replay.replayed import Replayed
 from fastops._specialize.policy import (
     MAX_SHOWN_ARGUMENTS,
@@ -38,7 +38,7 @@ def _made_by(replacement, args):
     kind = type(replacement)
     if kind is intercept.Generated:
         return [f"op: {replacement.op.op_name}"]
-    if kind is KerasMethod and args:
+    if kind is RecordedMethod and args:
         return [_of_recording(entry) for entry in replacement.recordings(args[0])]
     if kind is Replayed:
         told = replacement.describe()

@@ -25,7 +25,7 @@ from fastops._install import intercept, slices, traced, variables
 from fastops._install.answer import Answer
 from fastops._install.gradients.tape_methods import Gradient
 from fastops._install.keras.calls import LayerCall
-from fastops._install.models.method import KerasMethod
+from fastops._install.models.method import RecordedMethod
 from fastops._install.public.lowering import Lowering
 from fastops._install.replacement import Replacement
 from fastops._install.replay.replayed import Replayed
@@ -587,7 +587,7 @@ _OF_CLASSES = {
     Lowering: _pure,
     Replayed: _pure,
     Answer: _answer,
-    KerasMethod: _recorded,
+    RecordedMethod: _recorded,
     LayerCall: _layer,
     traced.FunctionCall: _function,
     traced.PlainMethod: _pure,

@@ -47,6 +47,8 @@ BRANCH = "branch"
 """May jump to `Step.target`, when the object on top of the stack is the value: see `jumps`."""
 OTHER = "other"
 """Works on the stack alone."""
+WITH = "with"
+"""Takes a context manager from the stack, and enters it."""
 REFUSED = "refused"
 """Changes or reads something else. The value is the id of a reason, and a name or None."""
 
@@ -119,6 +121,8 @@ _OTHER = frozenset(
         *("LIST_APPEND", "LIST_EXTEND", "LIST_TO_TUPLE", "LOAD_ASSERTION_ERROR", "LOAD_CLOSURE"),
         "LOAD_COMMON_CONSTANT",  # an exception, or a builtin to compare a global with
         *("LOAD_FAST_AND_CLEAR", "MAKE_CELL", "MAKE_FUNCTION", "MAP_ADD"),
+        "POP_BLOCK",
+        "POP_EXCEPT",  # leaves a handler: its beginning is refused unless a with statement has it
         *("POP_ITER", "POP_TOP", "RAISE_VARARGS", "RERAISE", "RETURN_GENERATOR", "RETURN_VALUE"),
         *("ROT_FOUR", "ROT_N"),
         *("ROT_THREE", "ROT_TWO", "SET_ADD", "SET_FUNCTION_ATTRIBUTE", "SET_UPDATE", "SWAP"),
@@ -157,12 +161,10 @@ _REFUSED = {
     "STORE_SLICE": "assigns_item",
     **dict.fromkeys(("DELETE_DEREF", "STORE_DEREF"), "assigns_outer"),
     **dict.fromkeys(("IMPORT_FROM", "IMPORT_NAME", "IMPORT_STAR"), "imports"),
-    **dict.fromkeys(
-        ("BEFORE_WITH", "LOAD_SPECIAL", "SETUP_WITH", "WITH_EXCEPT_START"), "with_statement"
-    ),
+    "LOAD_SPECIAL": "with_statement",
     **dict.fromkeys(
         (
-            *("CHECK_EG_MATCH", "CHECK_EXC_MATCH", "JUMP_IF_NOT_EXC_MATCH", "POP_EXCEPT"),
+            *("CHECK_EG_MATCH", "CHECK_EXC_MATCH", "JUMP_IF_NOT_EXC_MATCH"),
             *("PREP_RERAISE_STAR", "PUSH_EXC_INFO", "SETUP_CLEANUP", "SETUP_FINALLY"),
         ),
         "handles_exceptions",
@@ -201,7 +203,8 @@ def steps_of(code):
         lines.update(dict.fromkeys(range(start, end, 2), line))
     steps, line, is_target = [], code.co_firstlineno, False
     begins = {}  # by offset: the index of the first step there or after
-    for instruction in dis.Bytecode(code):  # it also tells where handlers begin
+    listed = list(dis.Bytecode(code))  # it also tells where handlers begin
+    for instruction, after in zip(listed, [*listed[1:], None], strict=True):
         line = lines.get(instruction.offset) or line
         is_target |= instruction.is_jump_target
         begins[instruction.offset] = len(steps)
@@ -211,7 +214,8 @@ def steps_of(code):
         if instruction.opcode in _JUMPING:
             target = instruction.argval
         falls = instruction.opname not in _JUMPS | _LEAVES
-        for kind, value in _parts(instruction, code):
+        parts = _of_with(instruction, after)
+        for kind, value in _parts(instruction, code) if parts is None else parts:
             steps.append(Step(kind, value, line, is_target, target, falls))
             is_target = False
         _join_super(steps, instruction, code)
@@ -222,6 +226,30 @@ def steps_of(code):
 
 
 _JUMPING = frozenset({*dis.hasjrel, *dis.hasjabs})
+
+
+def _of_with(instruction, after):
+    """Return the steps of an instruction of a with statement; None for other instructions.
+
+    Parameters
+    ----------
+    instruction, after : dis.Instruction
+        The instruction, and the next one or None.
+    """
+    name = instruction.opname
+    following = None if after is None else (after.opname, after.argrepr)
+    if name in ("BEFORE_WITH", "SETUP_WITH"):
+        return [(WITH, None)]
+    # Python 3.14 loads `__exit__` from a copy of the context manager, and then `__enter__`.
+    if name == "COPY" and following == ("LOAD_SPECIAL", "__exit__"):
+        return []
+    if name == "LOAD_SPECIAL" and instruction.argrepr in ("__enter__", "__exit__"):
+        return [(WITH if instruction.argrepr == "__exit__" else OTHER, None)]
+    if name == "WITH_EXCEPT_START" or (
+        name == "PUSH_EXC_INFO" and following is not None and following[0] == "WITH_EXCEPT_START"
+    ):
+        return [(OTHER, None)]  # the handler that leaves the context manager
+    return None
 
 
 def _join_super(steps, instruction, code):

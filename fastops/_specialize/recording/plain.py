@@ -8,6 +8,7 @@ import builtins
 import dataclasses
 import enum
 import functools
+import inspect
 import math
 import sys
 import types
@@ -283,7 +284,9 @@ class Judge:
         if value is vars(builtins).get(value.__name__):
             return self.judge_builtin(value, title)
         if value is functools.partial or (
-            issubclass(value, np.generic) and value.__module__ == "numpy"
+            issubclass(value, np.generic)
+            and value.__module__ == "numpy"
+            and value is not np.datetime64  # it takes "now" for the time
         ):
             return True
         if is_record(value):
@@ -429,6 +432,14 @@ def is_dataclass(kind):
     )
 
 
+@dataclasses.dataclass
+class _Filled:
+    field: int
+
+
+_LINE_OF_INIT = _Filled.__init__.__code__.co_firstlineno
+
+
 class _Plain:
     pass
 
@@ -437,9 +448,16 @@ _SIZES_OF_PLAIN = _Plain.__basicsize__, _Plain.__dictoffset__
 
 
 def _fills_fields(function):
-    """Tell whether the code of a method `__init__` is what `dataclasses` has made."""
+    """Tell whether the code of a method `__init__` is what `dataclasses` has made.
+
+    Code of users has the same file name if it is given as text, as in ``python -c``.
+    """
     code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename == "<string>" and code.co_name == "__init__"
+    if code is None or (code.co_filename, code.co_name) != ("<string>", "__init__"):
+        return False
+    if sys.version_info >= (3, 11):
+        return code.co_qualname == "__create_fn__.<locals>.__init__"
+    return bool(code.co_flags & inspect.CO_NESTED) and code.co_firstlineno == _LINE_OF_INIT
 
 
 def is_custom_gradient(bound):

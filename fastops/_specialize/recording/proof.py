@@ -38,8 +38,10 @@ import operator
 import types
 import weakref
 from dataclasses import dataclass
+from string import Formatter
 
 import tensorflow as tf
+from tensorflow.python.framework.ops import name_scope_v2
 
 from fastops._core import bytecode
 from fastops._core.reasons import advice, text_of
@@ -62,6 +64,7 @@ from fastops._specialize.recording.instructions import (
     SET_ITEM,
     STORE,
     SUPER,
+    WITH,
 )
 from fastops._specialize.recording.plain import (
     ATTRIBUTES,
@@ -94,6 +97,9 @@ _OF_STRINGS = frozenset(
 
 _COMPARING = (max, min, sorted)
 """Builtins that compare: see `Proof.identified`."""
+
+_NAME_SCOPE = object()
+"""Stands for a name scope of TensorFlow, which code may enter: no recorded call reads its name."""
 
 _SHAPES = frozenset({"dtype", "ndim", "rank", "shape"})
 """Attributes whose values have no elements that a comparison could compare by identity."""
@@ -249,6 +255,7 @@ class _ProofReader(Judge):
         super().__init__(proof, frame.f_code)
         self.frame = frame
         self.known, self.unknown, self.stack = {}, set(), []
+        self.again = False
 
     def read(self):
         code, flags = self.code, self.code.co_flags
@@ -352,6 +359,8 @@ class _ProofReader(Judge):
             self.identify(value)
         elif kind == COMPARISON:
             self.compare(value)
+        elif kind == WITH:
+            self.enter(self.pop(), before)
         elif kind == REFUSED:
             raise UnprovenError(*value)
         else:
@@ -422,11 +431,14 @@ class _ProofReader(Judge):
         owner = self.pop()
         if owner.objection is not None:
             raise owner.objection
+        if name == "name_scope" and _has_name_scope(owner.value):
+            self.stack.append(_Pushed(_NAME_SCOPE, f"{owner.title}.{name}", plain=False))
+            return
         if owner.value is not MISSING and (not owner.plain or is_owner(owner.value)):
             title = f"{owner.title}.{name}"
             self.push(self.attribute(owner.value, name, title), title, named=True)
             return
-        if not (type(owner.value) is str and name in _OF_STRINGS):
+        if not (type(owner.value) is str and _is_of_text(owner.value, name)):
             self.check_attribute(name, before)
         self.stack.append(_Pushed(simple=name in _SHAPES))
 
@@ -500,8 +512,19 @@ class _ProofReader(Judge):
             self.leave_question(count, has_attribute(given[0].value, given[1].value))
         elif callee is getattr and count in (2, 3):
             self.get_attribute(given)
+        elif callee is name_scope_v2:
+            for pushed in given:
+                self.use(pushed)
+            del self.stack[-count - 1 :]
+            self.stack.append(_Pushed(_NAME_SCOPE, "a name scope", plain=False))
         else:
             self.let_go()
+
+    def enter(self, manager, before):
+        """Read a with statement, given its context manager and the step that has pushed it."""
+        if manager.value is not _NAME_SCOPE:
+            raise UnprovenError("with_statement")
+        self.let_go()
 
     def check_asked(self, owner, name):
         """Refuse to ask for an attribute that only some tensors or variables have."""
@@ -579,6 +602,34 @@ class _ProofReader(Judge):
         return instructions.jumps(when, value)
 
 
+def _is_of_text(text, name):
+    """Tell whether code may call a method of a text that it names."""
+    return name in _OF_STRINGS and not (name == "format" and _names_attributes(text))
+
+
+def _names_attributes(text):
+    """Tell whether a format reads attributes or items of values, which no guard would compare."""
+    try:
+        parts = list(Formatter().parse(text))
+    except ValueError:  # the call raises it, too
+        return False
+    names = [name for _, name, _, _ in parts if name is not None]
+    return any("." in name or "[" in name for name in names) or any(
+        "{" in (spec or "") for _, _, spec, _ in parts
+    )
+
+
+def _has_name_scope(value):
+    """Tell whether a value is a module with the name scope that TensorFlow gives it."""
+    kind = type(value)
+    return (
+        issubclass(kind, tf.Module)
+        and kind.__getattribute__ is object.__getattribute__
+        and kind.name_scope is tf.Module.name_scope
+        and type(vars(value).get("_name_scope")) is name_scope_v2
+    )
+
+
 def is_owner(value):
     """Tell whether the attributes of a plain value are known."""
     return is_member(value) or is_called(value) or is_record(value)
@@ -601,6 +652,11 @@ class _Glance(_ProofReader):
 
     def identify(self, operation):
         self.stack[:] = [_UNKNOWN]
+
+    def enter(self, manager, before):
+        if before is None or (before.kind, before.value) != (ATTRIBUTE, "name_scope"):
+            super().enter(manager, before)
+        self.let_go()
 
     def check_seeds(self, line, title):
         return

@@ -1,5 +1,6 @@
 """Layers that users declare as pure: their calls are replayed, and what is compared."""
 
+import contextlib
 import random
 import time
 
@@ -183,7 +184,7 @@ def test_calls_that_are_found_to_be_impure_are_refused(before):
 def test_a_model_and_its_parts():
     class Inner(keras.Layer):
         def call(self, x):
-            with tf.name_scope("inner"):
+            with contextlib.nullcontext():
                 return x + 1.0
 
     class Model(keras.Model):

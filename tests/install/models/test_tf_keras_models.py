@@ -964,6 +964,6 @@ def test_a_whole_model_is_declared():
 
 def test_classes_that_cannot_be_declared():
     with pytest.raises(TypeError):
-        fastops.keras.replayable(tf.Module)
+        fastops.keras.replayable(tf.Module)  # it has no method `__call__`
     with pytest.raises(TypeError):
         fastops.keras.replay(tf.Module())
