@@ -1,4 +1,4 @@
-"""Sets attributes of classes without using up the versions of the classes.
+"""The versions of classes, and setting attributes without using them up.
 
 CPython gives a class a version when an attribute is looked up in it, and drops the version when an
 attribute is set. Caches of the interpreter and guards of fastops compare the version. From CPython
@@ -7,7 +7,10 @@ its attributes, and a guard compares objects in each call. `install`, `uninstall
 attributes of TensorFlow's classes and restore them, so they give back the versions that they drop.
 """
 
-from cpython.object cimport PyTypeObject
+from cpython.object cimport PyObject, PyTypeObject
+
+from fastops._cpp.classes cimport ClassVersion
+from fastops._cpp.python cimport _PyType_Lookup
 
 cdef extern from *:
     """
@@ -29,6 +32,16 @@ cdef extern from *:
     }
     """
     bint fastops_give_back(PyTypeObject*)
+
+cdef PyObject* _CLASS = <PyObject*>"__class__"
+
+
+cpdef unsigned int version_of(kind) except? 0:
+    """Return the version of a class, which its changes drop; 0 if the class gets none."""
+    cdef PyTypeObject* of = <PyTypeObject*>kind
+    if ClassVersion(of) == 0:
+        _PyType_Lookup(of, _CLASS)  # assigns a version
+    return ClassVersion(of)
 
 
 cpdef int set_attribute(holder, str name, value) except -1:

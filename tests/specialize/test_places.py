@@ -260,3 +260,53 @@ def test_an_object_of_another_type_at_the_same_address(make, other):
         holder.held = None
         holder.held = other(i)
         assert watch.differences()
+
+
+class Config:
+    def __init__(self):
+        self.scale, self.table, self.parts = 2.0, {"a": 1.0}, [1.0]
+
+
+class Keeper:
+    config = Config()
+
+
+class OtherKeeper(Keeper):
+    config = Config()
+
+
+def replace_in_a_dict(holder):
+    holder.own = Config()
+
+
+def replace_in_a_class(holder):
+    type(holder).config = Config()
+
+
+def replace_the_class(holder):
+    holder.__class__ = OtherKeeper
+
+
+def replace_in_a_list(holder):
+    holder.row[0] = Config()
+
+
+def add_to_a_dict(holder):
+    holder.table["b"] = Config()
+
+
+CHANGES_MEANWHILE = [replace_in_a_dict, replace_in_a_class, replace_the_class, replace_in_a_list]
+CHANGES_MEANWHILE += [add_to_a_dict]
+
+
+@pytest.mark.parametrize("change", CHANGES_MEANWHILE)
+def test_a_change_by_another_thread_after_the_list(change, monkeypatch):
+    """A watch is made of a list of places. Another thread may run in between."""
+    monkeypatch.setattr(Keeper, "config", Keeper.config)
+    holder = Keeper()
+    holder.own, holder.row, holder.table = Config(), [Config()], {"a": Config()}
+    places = Places([holder], {})
+    change(holder)
+    watch = Watch(places)
+    assert watch.differences()
+    assert watch.differences()

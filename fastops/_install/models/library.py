@@ -42,6 +42,7 @@ NAMES = {
 """By class, attributes that are names: nothing that Keras's own code computes depends on them."""
 
 OF_TRAINING = {
+    "keras.src.layers.layer.Layer": set(),  # its properties read some of the following
     "keras.src.models.model.Trainer": {
         *("_compile_loss", "_compile_metrics", "_jit_compile", "_loss_tracker", "_optimizer"),
         *("_run_eagerly", "compiled", "loss", "optimizer", "steps_per_execution"),

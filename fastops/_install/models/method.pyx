@@ -119,8 +119,9 @@ cdef class RecordedMethod(Replacement):
     takes_plain : bool, default False
         Whether the second argument may be a list of TensorFlow's own variables, which are then
         taken by identity in the place of the library's.
-    written : str, default "call"
-        The name of the method in which users write what a call does.
+    written : str or None, default "call"
+        The name of the method in which users write what a call does; None if TensorFlow's code does
+        it for all classes.
     """
 
     cdef readonly dict unasked

@@ -9,7 +9,7 @@ from fastops._specialize.policy cimport Budget
 
 
 cdef class Receivers:
-    cdef str method       # in which users write what a call does
+    cdef str method       # in which users write what a call does, or None
     cdef dict known       # by identity of the object: `Receiver`
     cdef Cache refused    # by class, how many objects may be given up
     cdef Cache classes    # by class: `ClassRecordings`

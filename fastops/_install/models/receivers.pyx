@@ -35,11 +35,12 @@ cdef class Receivers:
 
     Parameters
     ----------
-    method : str
-        The name of the method in which users write what a call does.
+    method : str or None
+        The name of the method in which users write what a call does; None if TensorFlow's code does
+        it for all classes.
     """
 
-    def __init__(self, str method not None):
+    def __init__(self, str method):
         self.method = method
         self.known, self.refused, self.classes = {}, Cache(MAX_CLASSES), Cache(MAX_CLASSES)
         self.others, self.known_declarations = {}, 0
@@ -83,7 +84,7 @@ cdef class Receivers:
         version = ClassVersion(<PyTypeObject*>kind)
         if version != 0 and self.others.get(version):
             return True
-        if not is_keras(kind) and not is_declared(kind):
+        if self.method is not None and not is_keras(kind) and not is_declared(kind):
             why = objection_to_class(kind, self.method)
             if why is not None:
                 if len(self.others) >= MAX_CLASSES:

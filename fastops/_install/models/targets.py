@@ -41,6 +41,9 @@ _FLOATS = frozenset({"bfloat16", "float16", "float32", "float64"})
 OF_METRICS = ("reset_state", "result", "update_state")
 """The methods that each metric defines or inherits."""
 
+PROPERTIES = ("variables", "trainable_variables", "non_trainable_variables")
+"""The properties of modules that search what a module holds for variables."""
+
 OF_TF_KERAS = {
     "engine.base_layer.Layer": "__call__",
     "engine.training.Model": "__call__",
@@ -92,20 +95,30 @@ def of_tf_keras():
 
 
 def of_modules():
-    """Yield the targets by which calls of users' modules are followed."""
+    """Yield a target for each property of modules, and those for calls of users' modules."""
     yield Target("modules", "tf.Module.__call__", modules, "call", _module, announce=modules.follow)
     yield Target("modules", "tf.Module.__init__", tf.Module, "__init__", modules.stand_in_for_init)
+    for name in PROPERTIES:
+        yield Target("modules", f"tf.Module.{name}", tf.Module, name, _property)
+
+
+def _module(original):
+    return _of_modules(original, id(original), "__call__")
+
+
+def _property(original):
+    return property(_of_modules(original.fget, id(original.fget)))
 
 
 @cache
-def _module(original):
-    """Return the replacement of the calls of users' modules, always the same one."""
+def _of_modules(original, _, written=None):
+    """Return the replacement of a method of modules, always the same one."""
     return method.RecordedMethod(
         original,
         _joined(_items(OF_TENSORFLOW)),
         ResourceVariable,
         scopes.OfModules(_scopes_of_keras),
-        written="__call__",
+        written=written,
     )
 
 

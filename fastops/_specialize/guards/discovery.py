@@ -1,15 +1,51 @@
 """Finds the guards that recorded code needs, beside those of the arguments and of the object."""
 
+import types
+
 from tensorflow.python.framework.ops import _EagerTensorBase
 
+from fastops._specialize.guards.names import upstream
 from fastops._specialize.guards.places import Places, any_name, code_of_users, names_of
 from fastops._specialize.guards.watch import Globals
+from fastops._specialize.libraries import is_of_keras
 from fastops._specialize.recording.recording import NotReplayableError
 
 _COPYING = _EagerTensorBase._copy_nograd.__code__
 
 _INSTANCES = {"isinstance", "issubclass"}
 """Functions that ask an abstract class which other classes are registered with it."""
+
+
+_CUSTOM_OBJECTS = "custom_objects_scope_dict"
+"""The name of Keras's setting of a thread with the objects of `keras.saving.CustomObjectScope`."""
+
+
+def _reached_by(names, kinds):
+    """Return names, and those that properties and methods of Keras's classes read if named.
+
+    What TensorFlow's classes read so is bookkeeping, which decides no result.
+    """
+    reached, pending = set(names), list(names)
+    bases = {base for kind in kinds for base in kind.__mro__ if is_of_keras(base.__module__)}
+    while pending:
+        name = pending.pop()
+        for base in bases:
+            member = vars(base).get(name)
+            function = upstream(member.fget if isinstance(member, property) else member)
+            if type(function) is types.FunctionType:
+                more = _names_in(function.__code__) - reached
+                reached |= more
+                pending += more
+    return reached
+
+
+def _names_in(code):
+    """Return the names that some code reads, with those of the functions that it defines."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _names_in(constant)
+    return names
 
 
 def guards_of(codes, held, unasked, others, guard_of):
@@ -61,8 +97,11 @@ def guards_of(codes, held, unasked, others, guard_of):
         modules += new
         functions += called
     for code in users:
-        if left := names_of(code) & (held.unwatched | places.unwatched):
+        names = _reached_by(names_of(code), unasked)
+        if left := names & (held.unwatched | places.unwatched):
             raise NotReplayableError("reads_uncompared", f"{code.co_name} reads {min(left)}")
+    if users and any(_CUSTOM_OBJECTS in code.co_consts for code, _ in codes):
+        raise NotReplayableError("reads_uncompared", "the code looks up custom objects of Keras")
     if any(not _INSTANCES.isdisjoint(code.co_names) for code in users):
         places.note_registrations()
     return global_names, places

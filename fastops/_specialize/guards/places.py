@@ -13,6 +13,7 @@ one of them (`Places.unwatched`).
 import abc
 import ast
 import builtins
+import contextlib
 import dis
 import enum
 import functools
@@ -42,6 +43,7 @@ from tensorflow.python.trackable.base import Trackable
 from tensorflow.python.util import dispatch
 
 from fastops._core import bytecode
+from fastops._core.classes import version_of
 from fastops._specialize.guards.names import is_stand_in, upstream
 from fastops._specialize.libraries import (
     BOOKKEEPING,
@@ -305,7 +307,8 @@ class Places:
 
     def visit_class(self, kind):
         """Add a class, and queue its attributes."""
-        self.note(kind, "class", kind)
+        _settle_annotations(kind)
+        self.note(kind, "class", kind, version_of(kind))
         if type(kind) is not type and not is_own(type(kind).__module__):
             self.enqueue(kind, [type(kind)], [(".", "__class__")])
         for base in kind.__mro__:
@@ -484,6 +487,18 @@ class Places:
                 sets.append(BOOKKEEPING)
             skipped = self.skipped[kind] = frozenset().union(*sets)
         return skipped
+
+
+def _settle_annotations(kind):
+    """Read the annotations of a class, since the first read gives it another version.
+
+    From CPython 3.14 on, the first read runs their code. That of users is left alone: if the
+    program reads them later, a recording that depends on the class is made again.
+    """
+    for base in kind.__mro__:
+        if vars(base).get("__annotate_func__") is None or is_own(base.__module__):
+            with contextlib.suppress(Exception):  # a name in them does not exist
+                getattr(base, "__annotations__", None)
 
 
 def is_constant(value):

@@ -244,6 +244,7 @@ cdef class ObjectTemplate:
             return True
         if place.kind == DICT:
             names, skipped, _, _ = self.contents[place.content]
+            place.version = DictVersion(at)
             while PyDict_Next(<dict>at, &position, &name, &value):
                 if type(<object>name) is str and <object>name in skipped:
                     continue
@@ -252,7 +253,6 @@ cdef class ObjectTemplate:
                 if not self.compare(place.first + n, value, watch, parts, kept):
                     return False
                 n += 1
-            place.version = DictVersion(at)
             return n == count
         if place.kind == LIST or place.kind == TUPLE or place.kind == ORDER:
             keys = tuple(_keys_in_order(<object>at)) if place.kind == ORDER else None

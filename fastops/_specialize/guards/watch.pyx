@@ -17,11 +17,11 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
 from libcpp.algorithm cimport binary_search, sort
 
-from fastops._cpp.classes cimport ClassVersion
+from fastops._core.classes cimport version_of
 from fastops._cpp.dicts cimport (
     DictVersion, InstanceDict, InstanceDictIfAny, IterateSet, Referent,
 )
-from fastops._cpp.python cimport PySequence_Fast_ITEMS, _PyType_Lookup
+from fastops._cpp.python cimport PySequence_Fast_ITEMS
 from fastops._specialize.guards.names cimport Guard, holds as guard_holds, is_stand_in, original_of
 
 import sys
@@ -48,8 +48,6 @@ cdef extern from "Python.h":
     PyObject* PyFunction_GET_KW_DEFAULTS(PyObject*)
 
 
-cdef PyObject* _CLASS = <PyObject*>"__class__"
-
 cdef object _MISSING = _places.MISSING
 
 cdef frozenset _SIMPLE = frozenset([bool, int, str, bytes])
@@ -59,27 +57,6 @@ cdef frozenset _REPLACED = _SIMPLE | {float, complex, tuple, _TensorShape}
 
 cdef dict _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}  # as in the enum `Kind`
 cdef tuple _TITLES = tuple(KINDS.values())
-
-
-cdef uint64_t _class_version(PyObject* kind):
-    if ClassVersion(<PyTypeObject*>kind) == 0:
-        _PyType_Lookup(<PyTypeObject*>kind, _CLASS)
-    return ClassVersion(<PyTypeObject*>kind)
-
-
-cdef int _settle_annotations(kind) except -1:
-    """Read the annotations of a class, since the first read gives it another version.
-
-    From CPython 3.14 on, the first read runs their code. That of users is left alone: if the
-    program reads them later, a recording that depends on the class is made again.
-    """
-    for base in kind.__mro__:
-        if vars(base).get("__annotate_func__") is None or is_own(base.__module__):
-            try:
-                getattr(base, "__annotations__", None)
-            except Exception:  # a name in them does not exist
-                pass
-    return 0
 
 
 @cython.final
@@ -110,15 +87,16 @@ cdef class Watch(Condition):
             place.type = Py_TYPE(entry[1])
             place.part = NULL
             place.version = 0
+            # Another thread may have changed an object after it was listed. So the first comparison
+            # of a dict is by its contents, and the type and the version are those of the list.
             if place.kind == INSTANCE:
+                place.type = <PyTypeObject*>entry[2]
                 self.values.push_back(<PyObject*>entry[2])
                 if entry[3] is not None:
                     place.part = <PyObject*>entry[3]
             elif place.kind == CLASS:
-                _settle_annotations(entry[1])
-                place.version = _class_version(place.at)
+                place.version = entry[2]
             elif place.kind == DICT:
-                place.version = DictVersion(place.at)
                 items, skipped, step, ignored = entry[2:]
                 self.contents.append((tuple(items), skipped, step, ignored))
                 for value in items.values():
@@ -208,7 +186,7 @@ cdef class Watch(Condition):
                 if place.part != NULL and InstanceDict(place.at) != place.part:
                     return False
             elif place.kind == CLASS:
-                if place.version == 0 or _class_version(place.at) != place.version:
+                if place.version == 0 or version_of(<object>place.at) != place.version:
                     return False
             elif place.kind == LIST or place.kind == TUPLE:
                 if not self.same_elements(

@@ -517,6 +517,8 @@ def is_called(value):
     be pure when it runs.
     """
     kind = type(value)
+    if isinstance(value, (*_SEQUENCES, set, dict)):
+        return False  # its items may be anything
     return (
         _has_call_of_users(kind)
         or not _CALLED.isdisjoint(f"{base.__module__}.{base.__name__}" for base in kind.__mro__)

@@ -8,10 +8,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from install.models.keras_programs import CALLS, compare, floats, probe, told
+from install.models.keras_programs import CALLS, compare, floats, plain, probe, told
 from keras import layers as L  # noqa: N812
 
 import fastops
+from fastops._core.reasons import text_of
 
 FACTOR = 2.0
 TABLE = {"shift": 1.0}
@@ -179,6 +180,54 @@ def test_calls_that_are_found_to_be_impure_are_refused(before):
         known = told(layer)
     assert not known["replayed"]
     assert known["reasons"]
+
+
+READS_OF_TRAINING = {
+    "metrics": lambda model: len(model.metrics),
+    "metrics_names": lambda model: len(model.metrics_names),
+    "metrics_variables": lambda model: len(model.metrics_variables),
+    "run_eagerly": lambda model: model.run_eagerly,
+    "jit_compile": lambda model: model.jit_compile,
+    "get_compile_config": lambda model: model.get_compile_config() is not None,
+}
+
+
+@pytest.mark.parametrize("name", READS_OF_TRAINING)
+def test_reads_of_what_compile_sets(name):
+    """Properties and methods of Keras read attributes that no guard compares."""
+
+    @fastops.keras.replayable
+    class Model(keras.Model):
+        def call(self, x):
+            return x + float(read(self))
+
+    read = READS_OF_TRAINING[name]
+    model = Model()
+    model.compile("sgd", "mse", jit_compile=False)
+    with fastops.accelerated():
+        for _ in range(CALLS):
+            model(X)
+        model.compile("sgd", "mse", metrics=["mae"], run_eagerly=True)
+        assert told(model)["replayed"] == 0
+        reasons = {text_of("reads_uncompared"), text_of("holds_keys")}
+        assert not reasons.isdisjoint(told(model)["reasons"])
+        changed = plain(model(X))
+    assert changed == plain(model(X))
+
+
+def test_custom_objects_of_keras():
+    @fastops.keras.replayable
+    class Layer(keras.Layer):
+        def call(self, x):
+            return keras.saving.get_registered_object("chosen")(x)
+
+    layer = Layer()
+    with fastops.accelerated():
+        with keras.saving.CustomObjectScope({"chosen": keras.activations.relu}):
+            for _ in range(CALLS):
+                layer(X)
+        with keras.saving.CustomObjectScope({"chosen": keras.activations.tanh}):
+            assert plain(layer(X)) == plain(tf.tanh(X))
 
 
 def test_a_model_and_its_parts():

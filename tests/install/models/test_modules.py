@@ -380,6 +380,108 @@ def test_declared_classes():
         assert plain(module(X)) == plain(X + 3.0)
 
 
+def variables_of(module):
+    """Return the names and the values of the variables of a module, by property."""
+    return {
+        name: [(id(variable), variable.name, plain(variable)) for variable in getattr(module, name)]
+        for name in ("variables", "trainable_variables", "non_trainable_variables")
+    }
+
+
+def found(name, module):
+    """Return the description of the reads of a property."""
+    return getattr(tf.Module, name).fget.describe(module)
+
+
+def freeze(module):
+    module.out.w._trainable = False
+
+
+def add_frozen(module):
+    module.layers[0].extra = {"a": [tf.Variable(1.0, trainable=False, name="frozen")], "b": ()}
+
+
+def hide(module):
+    module.out._TF_MODULE_IGNORED_PROPERTIES = frozenset({"w"})
+
+
+def remove(module):
+    del module.out.w
+
+
+def rename(module):
+    module.abc = module.__dict__.pop("out")
+
+
+def add_by_dict(module):
+    module.__dict__["late"] = tf.Variable(3.0)
+
+
+def share(module):
+    module.another = [module.layers[0].w, module.layers[0], module]
+
+
+CHANGES_OF_VARIABLES = [*CHANGES[:6], freeze, add_frozen, hide, remove, rename, add_by_dict, share]
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_VARIABLES)
+def test_variables_of_modules(change):
+    module = Perceptron()
+    with fastops.accelerated():
+        for _ in range(CALLS):
+            variables_of(module)
+        assert found("trainable_variables", module)["replayed"]
+        assert found("variables", module)["replayed"]
+        assert module.variables is not module.variables
+        assert type(module.variables) is tuple
+        change(module)
+        changed = [variables_of(module) for _ in range(CALLS)]
+    assert all(one == variables_of(module) for one in changed)
+
+
+def test_variables_in_calls_and_on_tapes():
+    module = Perceptron()
+    with fastops.accelerated():
+        for _ in range(CALLS):
+            with tf.GradientTape() as tape:
+                penalty = tf.add_n([tf.nn.l2_loss(one) for one in module.trainable_variables])
+            gradients = tape.gradient(penalty, module.trainable_variables)
+            for gradient, variable in zip(gradients, module.variables, strict=True):
+                assert plain(gradient) == plain(variable.value())
+        assert found("trainable_variables", module)["replayed"]
+
+
+def test_properties_of_users():
+    class Chosen(Perceptron):
+        @property
+        def trainable_variables(self):
+            return super().trainable_variables[:1]
+
+        def _flatten(self, **options):
+            seen.append(options["predicate"])
+            return super()._flatten(**options)
+
+    seen = []
+    with fastops.accelerated():
+        module = Chosen()
+        for _ in range(CALLS):
+            assert len(module.trainable_variables) == 1
+            assert len(module.variables) == 6
+        assert len(seen) == 2 * CALLS
+
+
+def test_variables_of_a_traced_module():
+    module = Perceptron()
+
+    @tf.function
+    def total(x):
+        return tf.add_n([tf.reduce_sum(one) for one in module.trainable_variables]) + x
+
+    with fastops.accelerated():
+        want = plain(tf.add_n([tf.reduce_sum(one) for one in module.trainable_variables]) + 1.0)
+        assert all(plain(total(tf.constant(1.0))) == want for _ in range(CALLS))
+
+
 WRONG = [
     ((), {}),
     ((X, X, X), {}),

@@ -4,6 +4,7 @@ import builtins
 import contextlib
 import os
 import random
+import sys
 import time
 import types
 
@@ -664,6 +665,18 @@ def formats_by_a_nested_field(x):
     return x * float(len("{0:{1.scale:.0f}.1f}".format(1.0, pure.CONFIG)))
 
 
+class Callables(list):
+    def __call__(self, x):
+        return x
+
+
+CALLABLES = Callables([sys.getrecursionlimit])
+
+
+def calls_an_item(x):
+    return x * float(CALLABLES[0]())
+
+
 WRITTEN_AS_TEXT = """
 import dataclasses
 CENTER = object()
@@ -695,7 +708,7 @@ def refused_functions():
         takes_from_an_iterator uses_a_generator compares_by_identity identifies gets_any_attribute
         reads_an_attribute_of_a_tensor calls_a_traced_function
         asks_numpy_for_the_time formats_attributes formats_by_a_nested_field
-        fills_a_dataclass_of_users
+        fills_a_dataclass_of_users calls_an_item
         calls_a_stateful_method passes_an_object_on prints_by_tensorflow sets_the_seed counting
         counts
     """
