@@ -63,31 +63,28 @@ cdef extern from *:
       return result;
     }
 
-    // Makes calls of the instances of a class go to the stand-in. Returns whether they do now.
-    static inline bool FollowCalls(PyTypeObject* type) {
-    #if PY_VERSION_HEX < 0x030f0000
-      if (type->tp_call == usual_call) type->tp_call = CallStandIn;
-    #endif
-      return type->tp_call == CallStandIn;
-    }
-
-    static inline void LeaveCalls(PyTypeObject* type) {
-      if (type->tp_call == CallStandIn) type->tp_call = usual_call;
-    }
-
     static inline bool AreFollowed(PyTypeObject* type) { return type->tp_call == CallStandIn; }
 
-    static inline bool HasUsualCall(PyTypeObject* type) { return type->tp_call == usual_call; }
+    // Whether calls of the instances of a class may be made to go to the stand-in.
+    static inline bool CanBeFollowed(PyTypeObject* type) {
+      return PY_VERSION_HEX < 0x030f0000 && type->tp_call == usual_call;
+    }
+
+    static inline void FollowCalls(PyTypeObject* type) { type->tp_call = CallStandIn; }
+
+    static inline void LeaveCalls(PyTypeObject* type) {
+      if (AreFollowed(type)) type->tp_call = usual_call;
+    }
 
     static inline void TakeUsualCall(PyTypeObject* type) { usual_call = type->tp_call; }
 
     }  // namespace fastops
     """
     PyObject* stand_in_for_calls "fastops::stand_in_for_calls"
-    bint FollowCalls "fastops::FollowCalls"(PyTypeObject*)
-    void LeaveCalls "fastops::LeaveCalls"(PyTypeObject*)
     bint AreFollowed "fastops::AreFollowed"(PyTypeObject*)
-    bint HasUsualCall "fastops::HasUsualCall"(PyTypeObject*)
+    bint CanBeFollowed "fastops::CanBeFollowed"(PyTypeObject*)
+    void FollowCalls "fastops::FollowCalls"(PyTypeObject*)
+    void LeaveCalls "fastops::LeaveCalls"(PyTypeObject*)
     void TakeUsualCall "fastops::TakeUsualCall"(PyTypeObject*)
 
 from types import FunctionType
@@ -191,7 +188,7 @@ cdef int _follow_all(object kind) except -1:
 
 cdef int _follow(PyTypeObject* kind) except -1:
     """Follow the calls of a class if a user has defined their method."""
-    if not HasUsualCall(kind):
+    if not CanBeFollowed(kind):
         return 0
     for base in (<object><PyObject*>kind).__mro__:
         method = vars(base).get(_CALL)
