@@ -1,4 +1,4 @@
-"""Programs of libraries built on TensorFlow, with `fastops.install` and without.
+"""Programs of libraries and of users built on TensorFlow, with `fastops.install` and without.
 
 A program is skipped if its library is not installed; the extra "libraries" has them.
 """
@@ -87,8 +87,49 @@ def regression():
 
 
 # ---------------------------------------------------------------------------------------------
-# tf_keras and Sonnet: three layers
+# Modules, tf_keras and Sonnet: three layers
 # ---------------------------------------------------------------------------------------------
+
+
+class Dense(tf.Module):
+    def __init__(self, inputs, outputs, activation=None):
+        super().__init__()
+        self.w = tf.Variable(normal(inputs, outputs))
+        self.b = tf.Variable(tf.zeros(outputs))
+        self.activation = activation
+
+    def __call__(self, x):
+        x = tf.matmul(x, self.w) + self.b
+        return x if self.activation is None else self.activation(x)
+
+
+class Perceptron(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [Dense(32, 32, tf.nn.relu), Dense(32, 31, tf.nn.relu), Dense(31, 1)]
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def module_call():
+    module, row = Perceptron(), normal(1, 32)
+    return lambda: module(row)
+
+
+def module_variables():
+    module = Perceptron()
+    return lambda: module.trainable_variables
+
+
+def module_step():
+    def descend(pairs):
+        for gradient, variable in pairs:
+            variable.assign_sub(1e-5 * gradient)
+
+    return step(Perceptron(), descend)
 
 
 def keras_model():
@@ -154,6 +195,9 @@ def step(model, apply):
 
 PROGRAMS = {
     "GPflow, loss of a regression with its gradient": regression,
+    "tf.Module, three dense layers on one row": module_call,
+    "tf.Module, trainable variables of three layers": module_variables,
+    "tf.Module, training step": module_step,
     "tf_keras, three dense layers on one row": keras_call,
     "tf_keras, a functional model on one row": keras_functional,
     "tf_keras, training step with Adam": keras_step,

@@ -68,6 +68,9 @@ DISTRIBUTIONS = 4
 """How many times faster `log_prob` and `sample` must be, on average."""
 LIBRARIES = {
     "GPflow, loss of a regression with its gradient": 4,
+    "tf.Module, three dense layers on one row": 50,
+    "tf.Module, trainable variables of three layers": 50,
+    "tf.Module, training step": 15,
     "tf_keras, three dense layers on one row": 40,
     "tf_keras, a functional model on one row": 40,
     "tf_keras, training step with Adam": 25,

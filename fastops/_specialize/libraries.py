@@ -102,9 +102,22 @@ def is_of_keras(name):
 
 def is_keras(kind):
     """Tell whether a class belongs to Keras or tf_keras, and all its bases to known libraries."""
-    return is_of_keras(kind.__module__) and all(
-        base is object or is_own(base.__module__) for base in kind.__mro__
+    return is_of_keras(module_of(kind)) and all(
+        base is object or is_own(module_of(base)) for base in bases_of(kind)
     )
+
+
+bases_of = type.__dict__["__mro__"].__get__
+"""Returns the bases of a class, and itself, without running code of its metaclass."""
+
+attributes_of = type.__dict__["__dict__"].__get__
+"""Returns the attributes of a class itself, without running code of its metaclass."""
+
+
+def module_of(kind):
+    """Return the name of the module of a class; an empty text if it has none."""
+    name = attributes_of(kind).get("__module__")
+    return name if type(name) is str else ""
 
 
 def is_pure(function):

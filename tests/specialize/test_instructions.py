@@ -189,7 +189,13 @@ def test_refused_code(function, what):
     assert what in refused(function)
 
 
+def binds_a_context(x):
+    with x as y:
+        return y
+
+
 def test_with_statements():
+    assert refused(binds_a_context) == [("with_statement", None)]
     assert not refused(opens)
     assert of(opens, instructions.WITH) == [("with", None)]
 

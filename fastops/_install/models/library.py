@@ -4,9 +4,6 @@ OF_TENSORFLOW = {
     "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": {
         "_variable_read",  # used in graphs only
     },
-    "tensorflow.python.module.module.Module": {
-        "_name_scope",  # decides only names of ops and of new variables
-    },
 }
 """By class of TensorFlow, attributes that no recorded call reads."""
 

@@ -60,7 +60,6 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _Res
 from fastops._core.reasons import text_of as _text_of
 from fastops._install.models.declared import codes as _declared_codes
 from fastops._specialize.observers import OBSERVERS as _told, tell as _tell
-from fastops._specialize.recording.proof import objection_to_class
 from fastops._specialize.recording.recording import NotReplayableError, parts_of
 from fastops._specialize.recording.warned import issue, may_issue
 
@@ -346,11 +345,6 @@ def _description(RecordedMethod method, reference, tuple key):
     return None if receiver is None else receiver.description(key)
 
 
-cdef str _why_other(PyObject* root, str method):
-    """Return why objects of a class of a user are not replayed, for observers."""
-    return objection_to_class(type(<object>root), method) if _observers else None
-
-
 cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
                        PyObject* keywords) except NULL:
     cdef RecordedMethod self = <RecordedMethod>callable
@@ -376,7 +370,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         return self.leave(reason_of(unmet), args, nargsf, keywords)
     receiver = self.receivers.find(args[0])
     if receiver is None:
-        why = _why_other(args[0], self.receivers.method)
+        why = self.receivers.objection(type(<object>args[0])) if _observers else None
         return self.leave(_OTHERS, args, nargsf, keywords, why)
     if receiver.reason is not None:
         return self.leave(receiver.reason, args, nargsf, keywords, receiver.detail)

@@ -92,7 +92,8 @@ from weakref import ref as _reference
 
 import tensorflow as tf
 
-from fastops._specialize.libraries import is_own
+from fastops._specialize.libraries import attributes_of, bases_of, is_own, module_of
+from fastops._specialize.recording.plain import METACLASSES
 
 cdef str _CALL = "__call__"
 
@@ -188,13 +189,14 @@ cdef int _follow_all(object kind) except -1:
 
 cdef int _follow(PyTypeObject* kind) except -1:
     """Follow the calls of a class if a user has defined their method."""
-    if not CanBeFollowed(kind):
+    if not CanBeFollowed(kind) or type(<object><PyObject*>kind) not in METACLASSES:
         return 0
-    for base in (<object><PyObject*>kind).__mro__:
-        method = vars(base).get(_CALL)
+    for base in bases_of(<object><PyObject*>kind):
+        method = attributes_of(base).get(_CALL)
         if method is None:
             continue
-        if type(method) is FunctionType and not is_own(str(base.__module__)):
+        module = module_of(base)
+        if type(method) is FunctionType and module and not is_own(module):
             key = <size_t>kind
             _classes[key] = _reference(<object><PyObject*>kind, _Forget(key))
             FollowCalls(kind)

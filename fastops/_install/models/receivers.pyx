@@ -18,11 +18,13 @@ cdef extern from "definitions.h":
 from fastops._core.reasons import text_of as _text_of
 from fastops._install.models.declared import changes as _declarations
 from fastops._install.models.declared import is_declared
-from fastops._specialize.libraries import is_keras
+from fastops._specialize.libraries import is_keras, module_of
+from fastops._specialize.recording.plain import METACLASSES
 from fastops._specialize.recording.proof import objection_to_class
 from fastops._specialize.recording.recording import as_refusal
 
 cdef str _FOREIGN = _text_of("foreign_code")
+cdef str _UNUSUAL = "a class without a module, or with a metaclass of its own"
 
 
 @cython.final
@@ -70,10 +72,12 @@ cdef class Receivers:
         return receive(self.known, root, self.recordings_of(kind))
 
     cdef ClassRecordings recordings_of(self, object kind):
-        cdef PyObject* stored = self.classes.find(kind)
+        # By address, so that no class is kept alive. Another class at the address of one that has
+        # died goes on with its accounts and budget, which decide no result.
+        cdef PyObject* stored = self.classes.find(<size_t><PyObject*>kind)
         if stored != NULL:
             return <ClassRecordings>stored
-        return self.classes.put(kind, ClassRecordings())
+        return self.classes.put(<size_t><PyObject*>kind, ClassRecordings())
 
     cdef bint refuses(self, object kind) except -1:
         """Whether calls of a class are not replayed."""
@@ -84,15 +88,21 @@ cdef class Receivers:
         version = ClassVersion(<PyTypeObject*>kind)
         if version != 0 and self.others.get(version):
             return True
-        if self.method is not None and not is_keras(kind) and not is_declared(kind):
-            why = objection_to_class(kind, self.method)
-            if why is not None:
-                if len(self.others) >= MAX_CLASSES:
-                    self.others.clear()
-                self.others[version] = why
-                return True
-        budget = self.refused.find(kind)
+        why = self.objection(kind)
+        if why is not None:
+            if len(self.others) >= MAX_CLASSES:
+                self.others.clear()
+            self.others[version] = why
+            return True
+        budget = self.refused.find(<size_t><PyObject*>kind)
         return budget != NULL and (<Budget>budget).is_spent()
+
+    cdef str objection(self, object kind):
+        if is_keras(kind) or is_declared(kind):
+            return None
+        if type(kind) not in METACLASSES or not module_of(kind):
+            return _UNUSUAL
+        return None if self.method is None else objection_to_class(kind, self.method)
 
     cdef int reconsider(self) except -1:
         cdef Receiver receiver
@@ -120,7 +130,7 @@ cdef class Receivers:
 
     cdef Budget budget_of(self, Receiver receiver):
         kind = type(receiver.reference())
-        cdef PyObject* stored = self.refused.find(kind)
+        cdef PyObject* stored = self.refused.find(<size_t><PyObject*>kind)
         if stored != NULL:
             return <Budget>stored
-        return self.refused.put(kind, Budget(MAX_REFUSED_OBJECTS))
+        return self.refused.put(<size_t><PyObject*>kind, Budget(MAX_REFUSED_OBJECTS))

@@ -107,7 +107,10 @@ def _module(original):
 
 
 def _property(original):
-    return property(_of_modules(original.fget, id(original.fget)))
+    replacement = property(_of_modules(original.fget, id(original.fget)))
+    if hasattr(replacement, "__set_name__"):  # its errors show the name
+        replacement.__set_name__(tf.Module, original.fget.__name__)
+    return replacement
 
 
 @cache

@@ -21,9 +21,9 @@ _CUSTOM_OBJECTS = "custom_objects_scope_dict"
 
 
 def _reached_by(names, kinds):
-    """Return names, and those that properties and methods of Keras's classes read if named.
+    """Return names, and those that properties of Keras's classes read if they are named.
 
-    What TensorFlow's classes read so is bookkeeping, which decides no result.
+    What properties of TensorFlow's classes read is bookkeeping, which decides no result.
     """
     reached, pending = set(names), list(names)
     bases = {base for kind in kinds for base in kind.__mro__ if is_of_keras(base.__module__)}
@@ -31,7 +31,7 @@ def _reached_by(names, kinds):
         name = pending.pop()
         for base in bases:
             member = vars(base).get(name)
-            function = upstream(member.fget if isinstance(member, property) else member)
+            function = upstream(member.fget) if isinstance(member, property) else None
             if type(function) is types.FunctionType:
                 more = _names_in(function.__code__) - reached
                 reached |= more

@@ -35,7 +35,7 @@ from tensorflow.python.eager.polymorphic_function.polymorphic_function import (
     UnliftedInitializerVariable,
 )
 from tensorflow.python.framework._pywrap_python_api_dispatcher import PythonAPIDispatcher
-from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.framework.ops import EagerTensor, name_scope_v2
 from tensorflow.python.ops.lookup_ops import LookupInterface
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from tensorflow.python.trackable import data_structures
@@ -77,7 +77,7 @@ _CONSTANT = (
 )
 """Classes whose instances never change, including instances of subclasses."""
 
-SEALED = (type(threading.Lock()), type(threading.RLock()), Function, tf.Graph)
+SEALED = (type(threading.Lock()), type(threading.RLock()), Function, tf.Graph, name_scope_v2)
 """Classes whose instances are compared by identity alone: calls do not read their contents."""
 
 _VARIABLES = (ResourceVariable, UnliftedInitializerVariable)
@@ -124,6 +124,9 @@ _LAYOUTS = _NUMBERS_AND_TEXTS | {
     types.SimpleNamespace,
 }
 """Classes written in C whose instances can be compared completely."""
+
+_UNSEARCHED = tf.Module._TF_MODULE_IGNORED_PROPERTIES
+"""Attributes in which modules do not search for variables, unless their class says otherwise."""
 
 _POINTER = np.dtype(np.intp).itemsize
 
@@ -483,6 +486,9 @@ class Places:
             sets = [names for base, names in self.unasked.items() if issubclass(kind, base)]
             if issubclass(kind, tf.Module):
                 sets.append(BOOKKEEPING - OF_MODULES)
+                # The search for variables reads all attributes that the class does not list.
+                if not _UNSEARCHED.issubset(kind._TF_MODULE_IGNORED_PROPERTIES):
+                    sets[-1] -= _UNSEARCHED
             elif issubclass(kind, Trackable):
                 sets.append(BOOKKEEPING)
             skipped = self.skipped[kind] = frozenset().union(*sets)
@@ -544,9 +550,20 @@ def _attributes(value):
     return attributes if type(attributes) is dict else None
 
 
-@functools.lru_cache(maxsize=MAX_CODES)
+_layouts: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
 def _layout(kind):
     """Return the base class that defines the memory layout of instances beside their dict."""
+    found = _layouts.get(kind)
+    if found is None:
+        found = _found_layout(kind)
+        if found is not kind:  # the entry would keep its key alive
+            _layouts[kind] = found
+    return found
+
+
+def _found_layout(kind):
     base = kind.__base__
     if base is None:
         return kind

@@ -204,7 +204,7 @@ def steps_of(code):
     steps, line, is_target = [], code.co_firstlineno, False
     begins = {}  # by offset: the index of the first step there or after
     listed = list(dis.Bytecode(code))  # it also tells where handlers begin
-    for instruction, after in zip(listed, [*listed[1:], None], strict=True):
+    for number, instruction in enumerate(listed):
         line = lines.get(instruction.offset) or line
         is_target |= instruction.is_jump_target
         begins[instruction.offset] = len(steps)
@@ -214,7 +214,7 @@ def steps_of(code):
         if instruction.opcode in _JUMPING:
             target = instruction.argval
         falls = instruction.opname not in _JUMPS | _LEAVES
-        parts = _of_with(instruction, after)
+        parts = _of_with(instruction, listed[number + 1 : number + 3])
         for kind, value in _parts(instruction, code) if parts is None else parts:
             steps.append(Step(kind, value, line, is_target, target, falls))
             is_target = False
@@ -228,28 +228,36 @@ def steps_of(code):
 _JUMPING = frozenset({*dis.hasjrel, *dis.hasjabs})
 
 
-def _of_with(instruction, after):
+def _of_with(instruction, following):
     """Return the steps of an instruction of a with statement; None for other instructions.
 
     Parameters
     ----------
-    instruction, after : dis.Instruction
-        The instruction, and the next one or None.
+    instruction : dis.Instruction
+        The instruction.
+    following : list of dis.Instruction
+        The next ones.
     """
-    name = instruction.opname
-    following = None if after is None else (after.opname, after.argrepr)
+    name, next_name = instruction.opname, following[0].opname if following else None
     if name in ("BEFORE_WITH", "SETUP_WITH"):
-        return [(WITH, None)]
+        return [(WITH, None)] if next_name == "POP_TOP" else [_BINDS]
     # Python 3.14 loads `__exit__` from a copy of the context manager, and then `__enter__`.
-    if name == "COPY" and following == ("LOAD_SPECIAL", "__exit__"):
+    if name == "COPY" and next_name == "LOAD_SPECIAL" and following[0].argrepr == "__exit__":
         return []
-    if name == "LOAD_SPECIAL" and instruction.argrepr in ("__enter__", "__exit__"):
-        return [(WITH if instruction.argrepr == "__exit__" else OTHER, None)]
+    if name == "LOAD_SPECIAL" and instruction.argrepr == "__exit__":
+        return [(WITH, None)]
+    if name == "LOAD_SPECIAL" and instruction.argrepr == "__enter__":
+        drops = [after.opname for after in following] == ["CALL", "POP_TOP"]
+        return [(OTHER, None)] if drops else [_BINDS]
     if name == "WITH_EXCEPT_START" or (
-        name == "PUSH_EXC_INFO" and following is not None and following[0] == "WITH_EXCEPT_START"
+        name == "PUSH_EXC_INFO" and next_name == "WITH_EXCEPT_START"
     ):
         return [(OTHER, None)]  # the handler that leaves the context manager
     return None
+
+
+_BINDS = REFUSED, ("with_statement", None)
+"""The step of a with statement that uses what the context manager returns."""
 
 
 def _join_super(steps, instruction, code):

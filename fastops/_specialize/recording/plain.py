@@ -293,7 +293,7 @@ class Judge:
             return True
         if type(value) is enum.EnumMeta:
             return False
-        if type(value) in _METACLASSES and not is_own(value.__module__):
+        if type(value) in METACLASSES and not is_own(value.__module__):
             return False
         return self.refuse(value, title)
 
@@ -358,7 +358,7 @@ class Judge:
         if kind is types.SimpleNamespace:
             return False
         own = is_own(kind.__module__) or kind.__module__ == "builtins"
-        if type(kind) not in _METACLASSES or own:
+        if type(kind) not in METACLASSES or own:
             return self.refuse(value, title)
         if kind.__flags__ & _HEAP_TYPE == 0:  # written in C
             return self.refuse(value, title)
@@ -382,7 +382,8 @@ class Judge:
 
 
 _HEAP_TYPE = 1 << 9
-_METACLASSES = (type, abc.ABCMeta)
+METACLASSES = (type, abc.ABCMeta)
+"""The metaclasses of classes whose attributes code may read: no other code runs then."""
 
 
 def upstream_or_self(value):
@@ -395,7 +396,7 @@ def is_record(kind):
 
     Code of users that the call runs, such as `__post_init__`, is shown to be pure when it runs.
     """
-    if type(kind) not in _METACLASSES or is_own(kind.__module__):
+    if type(kind) not in METACLASSES or is_own(kind.__module__):
         return False
     if issubclass(kind, tuple):
         new = kind.__new__
@@ -526,7 +527,7 @@ def is_called(value):
 
 
 def _has_call_of_users(kind):
-    if type(kind) not in _METACLASSES:
+    if type(kind) not in METACLASSES:
         return False
     for base in kind.__mro__:
         if "__call__" in vars(base):
@@ -573,7 +574,7 @@ def has_own_identity(value):
 
 def is_kind(value, kinds):
     """Return whether a value is an instance of a class; `MISSING` if this is not known."""
-    if value is MISSING or not isinstance(kinds, type) or type(kinds) not in _METACLASSES[:1]:
+    if value is MISSING or not isinstance(kinds, type) or type(kinds) not in METACLASSES[:1]:
         return MISSING
     if issubclass(type(value), kinds):
         return True

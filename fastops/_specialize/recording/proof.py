@@ -98,9 +98,6 @@ _OF_STRINGS = frozenset(
 _COMPARING = (max, min, sorted)
 """Builtins that compare: see `Proof.identified`."""
 
-_NAME_SCOPE = object()
-"""Stands for a name scope of TensorFlow, which code may enter: no recorded call reads its name."""
-
 _SHAPES = frozenset({"dtype", "ndim", "rank", "shape"})
 """Attributes whose values have no elements that a comparison could compare by identity."""
 
@@ -201,6 +198,8 @@ def objection_to_class(kind, method="call"):
             _glances[function] = reader.read()
         except UnprovenError as error:
             _glances[function] = f"{reader.here}: {error}"
+        except Exception as error:  # a value that the code names has raised it
+            _glances[function] = f"{reader.here}: {error!r}"
     return _glances[function]
 
 
@@ -222,6 +221,8 @@ class _Pushed:
         Why code may use it for no more than a question such as `isinstance`.
     name : str or None
         The name of a variable, if the code has made the list or dict that it holds.
+    enters : bool
+        Whether it is a name scope of TensorFlow, which code may enter but not use as a value.
     """
 
     value: object = MISSING
@@ -230,6 +231,7 @@ class _Pushed:
     simple: bool = False
     objection: UnprovenError | None = None
     name: str | None = None
+    enters: bool = False
 
 
 _UNKNOWN = _Pushed()
@@ -386,6 +388,11 @@ class _ProofReader(Judge):
             objection = error
         self.stack.append(_Pushed(value, title, plain, is_simple(value), objection))
 
+    def push_scope(self, title):
+        """Push a name scope."""
+        objection = UnprovenError("object_as_value", title)
+        self.stack.append(_Pushed(title=title, objection=objection, enters=True))
+
     def load(self, name):
         """Push the value of a variable."""
         if name in self.known:
@@ -432,7 +439,7 @@ class _ProofReader(Judge):
         if owner.objection is not None:
             raise owner.objection
         if name == "name_scope" and _has_name_scope(owner.value):
-            self.stack.append(_Pushed(_NAME_SCOPE, f"{owner.title}.{name}", plain=False))
+            self.push_scope(f"{owner.title}.{name}")
             return
         if owner.value is not MISSING and (not owner.plain or is_owner(owner.value)):
             title = f"{owner.title}.{name}"
@@ -516,13 +523,13 @@ class _ProofReader(Judge):
             for pushed in given:
                 self.use(pushed)
             del self.stack[-count - 1 :]
-            self.stack.append(_Pushed(_NAME_SCOPE, "a name scope", plain=False))
+            self.push_scope("a name scope")
         else:
             self.let_go()
 
     def enter(self, manager, before):
         """Read a with statement, given its context manager and the step that has pushed it."""
-        if manager.value is not _NAME_SCOPE:
+        if not manager.enters:
             raise UnprovenError("with_statement")
         self.let_go()
 

@@ -194,7 +194,7 @@ READS_OF_TRAINING = {
 
 @pytest.mark.parametrize("name", READS_OF_TRAINING)
 def test_reads_of_what_compile_sets(name):
-    """Properties and methods of Keras read attributes that no guard compares."""
+    """Properties of Keras read attributes that no guard compares."""
 
     @fastops.keras.replayable
     class Model(keras.Model):

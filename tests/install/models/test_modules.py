@@ -62,10 +62,12 @@ class Scoped(tf.Module):
 
     @tf.Module.with_name_scope
     def __call__(self, x):
-        with tf.name_scope("first"), tf.name_scope(self.title) as scope:
+        with tf.name_scope("first"), tf.name_scope(self.title):
             y = self.inner(x)
-        with self.name_scope:
-            return {scope: y + 1.0}
+        for _ in range(2):
+            with self.name_scope:
+                y = y + 1.0
+        return {self.title: y}
 
 
 class Counting(tf.Module):
@@ -482,6 +484,140 @@ def test_variables_of_a_traced_module():
         assert all(plain(total(tf.constant(1.0))) == want for _ in range(CALLS))
 
 
+class Bound(Scoped):
+    def __call__(self, x):
+        with tf.name_scope("title") as scope:
+            return x * float(len(scope))
+
+
+class Asking(Scoped):
+    def __init__(self):
+        super().__init__()
+        self.w = tf.constant([5.0])
+
+    def __call__(self, x):
+        if hasattr(self.name_scope, "name") and x is self.w:
+            return x * 2.0
+        return x * 3.0
+
+
+class Hidden(Scoped):
+    def __call__(self, x):
+        scope = self.name_scope
+        with scope:
+            return x * 3.0
+
+
+@pytest.mark.parametrize("kind", [Bound, Asking, Hidden])
+def test_scopes_that_are_more_than_entered(kind):
+    with fastops.accelerated():
+        module = kind()
+        for _ in range(CALLS):
+            module(X)
+        with tf.name_scope("outer"):
+            given = plain([module(X), module(tf.constant([5.0])), module(module.inner.b)])
+        assert told(module)["replayed"] == 0
+    with tf.name_scope("outer"):
+        assert given == plain([module(X), module(tf.constant([5.0])), module(module.inner.b)])
+
+
+def test_another_name_scope_of_a_module():
+    class Noting(contextlib.nullcontext):
+        def __enter__(self):
+            entered.append(self)
+
+    entered = []
+    with replaying(Scoped) as module:
+        module._name_scope = Noting()
+        module(X)
+    assert entered
+
+
+def called(self, x):
+    return x * 2.0
+
+
+class Raising(type):
+    @property
+    def __call__(cls):
+        raise RuntimeError("code of the metaclass")
+
+
+def raising():
+    kind = Raising("Made", (tf.Module,), {"__call__": called})
+    module = kind.__new__(kind)
+    module.__init__()
+    return module
+
+
+class Raised:
+    """An object that stands for something which cannot be loaded."""
+
+    def __getattr__(self, name):
+        raise ImportError(name)
+
+
+PLACEHOLDERS = {"missing": Raised()}
+
+
+class Naming(tf.Module):
+    def __call__(self, x):
+        return x if "missing" in PLACEHOLDERS else -x
+
+
+def test_values_that_raise_when_they_are_judged():
+    with fastops.accelerated():
+        module = Naming()
+        for _ in range(CALLS):
+            assert plain(module(X)) == plain(X)
+
+
+UNUSUAL = {
+    "no module": lambda: eval("type('T', (m,), {'__call__': c})", {"m": tf.Module, "c": called})(),
+    "module of None": lambda: type("T", (tf.Module,), {"__call__": called, "__module__": None})(),
+    "metaclass": raising,
+}
+
+
+@pytest.mark.parametrize("title", UNUSUAL)
+def test_unusual_classes(title):
+    with fastops.accelerated():
+        module = UNUSUAL[title]()
+        module.w = tf.Variable(1.0)
+        for _ in range(CALLS):
+            assert plain(module(X)) == plain(X * 2.0)
+            assert module.trainable_variables == (module.w,)
+        fastops.explain(module, X)
+        fastops.explain(lambda: module.variables)
+
+
+def test_classes_that_search_everything():
+    class Searching(tf.Module):
+        _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_cache",))
+
+        def __init__(self):
+            super().__init__()
+            self.v = tf.Variable(1.0)
+
+    with fastops.accelerated():
+        module = Searching()
+        for _ in range(CALLS):
+            assert len(module.trainable_variables) == 1
+        module._track_trackable(tf.Variable(2.0), "extra")
+        assert len(module.trainable_variables) == 2
+
+
+def test_errors_of_properties():
+    def message():
+        with pytest.raises(AttributeError) as raised:
+            Perceptron().variables = ()
+        return str(raised.value)
+
+    expected = message()
+    with fastops.accelerated():
+        assert message() == expected
+
+
 WRONG = [
     ((), {}),
     ((X, X, X), {}),
@@ -543,11 +679,13 @@ def test_a_class_that_dies_is_forgotten():
             return x + 1.0
 
     with fastops.accelerated():
-        assert Brief()(X) is not None
+        module = Brief()
+        for _ in range(CALLS):
+            module(X)
+        assert module.trainable_variables == ()
+        assert told(module)["replayed"]
         reference, count = weakref.ref(Brief), len(modules.followed())
-        del Brief
-        for method in methods():
-            method.forget()
+        del module, Brief
         gc.collect()
         assert reference() is None
         assert len(modules.followed()) == count - 1
