@@ -114,7 +114,8 @@ def test_the_original_objects_are_restored():
     assert all(one is other for (_, one), (_, other) in zip(before, after, strict=True))
     # While `install` is active, `targets` finds only the lowest and the highest layer.
     assert {name for name, _ in replaced} < {name for name, _ in before}
-    assert all(isinstance(value, replacement.Replacement) for _, value in replaced)
+    stand_ins = [value.fget if isinstance(value, property) else value for _, value in replaced]
+    assert all(isinstance(value, replacement.Replacement) for value in stand_ins)
 
 
 def test_install_and_uninstall_can_be_repeated():
