@@ -433,14 +433,6 @@ def is_dataclass(kind):
     )
 
 
-@dataclasses.dataclass
-class _Filled:
-    field: int
-
-
-_LINE_OF_INIT = _Filled.__init__.__code__.co_firstlineno
-
-
 class _Plain:
     pass
 
@@ -458,7 +450,8 @@ def _fills_fields(function):
         return False
     if sys.version_info >= (3, 11):
         return code.co_qualname == "__create_fn__.<locals>.__init__"
-    return bool(code.co_flags & inspect.CO_NESTED) and code.co_firstlineno == _LINE_OF_INIT
+    # Before 3.11 code has no qualified name. The text has a function around this one.
+    return bool(code.co_flags & inspect.CO_NESTED) and code.co_firstlineno == 2
 
 
 def is_custom_gradient(bound):
