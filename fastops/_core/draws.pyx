@@ -114,7 +114,7 @@ cdef class Drawn:
 
     cdef SeedPairs pairs
     cdef list kinds
-    cdef list draws     # by the number that is stored for a pair: the `DrawKind`, and its inputs
+    cdef list draws     # by the number that is stored for a pair: the `DrawKind`, and its arrays
     cdef dict numbers   # by `DrawKind` and sizes: the number
     cdef unsigned char slots[2]
     cdef unsigned long long seeds     # bit i: attribute i is a seed
@@ -204,8 +204,8 @@ cdef class Drawn:
             inputs = []
             for i in range(frame.size):
                 value = <object>frame.objects[i]
-                if (self.by_value >> i) & 1:
-                    inputs.append(value)
+                if (self.by_value >> i) & 1:  # not the tensor itself, which programs may drop
+                    inputs.append((np.asarray(value.numpy()), value.dtype))
                     continue
                 zero = self.sampler or <bytes>op.facts.inputs[i].name == b"minval"
                 inputs.append((value.shape.as_list(), value.dtype, 0 if zero else 1))
@@ -225,9 +225,7 @@ cdef class Drawn:
             return 0
         device = (<bytes>runtime.host_name).decode()
         tensors = [
-            _EagerTensor(_array(*given), device, given[1]._type_enum)
-            if type(given) is tuple else given
-            for given in inputs
+            _EagerTensor(_array(*given), device, given[1]._type_enum) for given in inputs
         ]
         for tensor in tensors:
             frame.Add(<PyObject*>tensor, runtime.host)
@@ -283,8 +281,13 @@ cdef bint _scope_is_none(object device_name, DrawKind kind, Frame* frame,
     return _one_kernel
 
 
-def _array(shape, dtype, number):
-    """Return an array that is filled with a number, or with empty texts."""
+def _array(shape, dtype, number=None):
+    """Return an array that is filled with a number, or with empty texts.
+
+    Without a number, `shape` is the array.
+    """
+    if number is None:
+        return shape
     if dtype is _dtypes.string:
         return np.full(shape, b"", object)
     return np.full(shape, number, dtype.as_numpy_dtype)

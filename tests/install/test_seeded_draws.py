@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -138,6 +139,22 @@ def test_draws_go_on_after_uninstall(op_name):
     got += drawn(op_name, pairs)
     assert_same(got, want)
     assert draws.num_pairs() == 0
+
+
+def test_the_shape_of_a_draw_is_not_kept_alive():
+    tf.random.set_seed(3)
+    want = [tf.random.uniform([3, 2], seed=5) for _ in range(2)]
+    with fastops.accelerated():
+        tf.random.set_seed(3)
+        shape = tf.constant([3, 2])
+        kept = weakref.ref(shape)
+        got = [tf.random.uniform(shape, seed=5)]
+        assert draws.num_pairs() == 1
+        del shape
+        assert kept() is None
+    # Here TensorFlow's kernel repeats the draw from above, and goes on.
+    got.append(tf.random.uniform([3, 2], seed=5))
+    assert_same(got, want)
 
 
 def test_draws_before_install_are_tensorflows_to_continue():
