@@ -8,7 +8,9 @@ from fastops._specialize.policy import MAX_MODULES
 
 _OF_KERAS = frozenset({"keras", "tf_keras"})
 
-_COMMON_NAMES = frozenset({"absl", "optree", "tree", "wrapt", "keyword", "numbers", "string"})
+_COMMON_NAMES = frozenset(
+    {"absl", "optree", "tree", "wrapt", "annotationlib", "keyword", "numbers", "string"}
+)
 """Those of the packages below whose names a program may use for a module of its own."""
 
 _FOLDERS = frozenset({"site-packages", "dist-packages"})
@@ -30,6 +32,7 @@ _PACKAGES = frozenset(
         ),
         *(
             "abc",
+            "annotationlib",
             "collections",
             "contextlib",
             "copy",

@@ -27,6 +27,11 @@ class Level(enum.IntEnum):
     HIGH = 2
 
 
+class Rate(float, enum.Enum):
+    SLOW = 0.5
+    FAST = 1.5
+
+
 @dataclass
 class Config:
     scale: float = 0.5
@@ -78,7 +83,8 @@ class Base(keras.Layer):
     def __init__(self, read):
         super().__init__()
         self.read = read
-        self.config, self.mode, self.level = Config(), Mode.SUM, Level.LOW
+        self.config, self.mode = Config(), Mode.SUM
+        self.level, self.rate = Level.LOW, Rate.SLOW
         self.linear, self.block = Linear(), Block()
         self.pair = [Block(), Linear()]
         self.parts = [L.Dense(4, activation="relu"), L.Dropout(0.5), L.Dense(4)]
@@ -120,6 +126,10 @@ def enum_by_value(layer, x):
 
 def enum_text(layer, x):
     return x * len(layer.mode.value) + len(Mode.MEAN.name) * layer.level
+
+
+def enum_of_numbers(layer, x):
+    return x * layer.rate + layer.level
 
 
 def names_an_owner(layer, x):
@@ -223,7 +233,8 @@ def identifies_a_function(layer, x):
 READS = {
     function.__name__: function
     for function in (
-        *(enum_by_identity, enum_by_value, enum_text, names_an_owner, gets_attributes),
+        *(enum_by_identity, enum_by_value, enum_text, enum_of_numbers, names_an_owner),
+        gets_attributes,
         *(has_attributes, asks_for_classes, calls_a_module, calls_objects, passes_arguments),
         *(calls_methods, loops, adds_in_place, reads_items, leaves_code_out, compares, assigns),
         *(draws, identifies_a_function),

@@ -536,7 +536,10 @@ def _has_no_attributes(value):
     """
     kind, held = type(value), _dict_of(value)
     return all(type(held[name]) in VALUES for name in ATTRIBUTES & held.keys()) and all(
-        base is object or is_own(base.__module__) or ATTRIBUTES.isdisjoint(vars(base))
+        base is object
+        or base in _NUMBERS  # they have `is_integer`
+        or is_own(base.__module__)
+        or ATTRIBUTES.isdisjoint(vars(base))
         for base in kind.__mro__
     )
 
