@@ -303,6 +303,15 @@ def _of_user(name):
     return Subject(layer, lambda: layer(x), modules=(users,))
 
 
+def _module(name):
+    module = users.module(name)
+    x = floats(2, 4)
+    subject = Subject(module, lambda: module(x), modules=(users,))
+    # The state of a generator of Keras is not among the variables of a module.
+    subject.variables = lambda: [*module.variables, module.seeds.state]
+    return subject
+
+
 def _lambda(name):
     layer = L.Lambda(pure.READS[name])
     x = floats(2, 4)
@@ -321,6 +330,7 @@ SUBJECTS = {
     **{f"declared {name}": (_declared, name) for name in declared.READS},
     **{f"undeclared {name}": (_undeclared, name) for name in declared.READS},
     **{f"user {name}": (_of_user, name) for name in (*users.READS, "super", "extends")},
+    **{f"module {name}": (_module, name) for name in (*users.READS, "super")},
     **{f"lambda {name}": (_lambda, name) for name in pure.READS},
 }
 """By title, the function that makes a `Subject`, and its arguments."""

@@ -1,4 +1,4 @@
-"""Layers of a user whose `call` is shown to be pure, each with another construct of Python."""
+"""Layers and modules of a user whose code is shown to be pure, each with a construct of Python."""
 
 import enum
 import functools
@@ -75,13 +75,12 @@ def scaled(x, factor=2.0, *rest, shift=1.0, **more):
     return x * factor + shift + sum(rest) + more.get("extra", 0.0)
 
 
-class Base(keras.Layer):
-    """What the layers below read."""
+class Holder:
+    """What the layers and modules below read."""
 
     kind, limit = Mode.SUM, 3
 
-    def __init__(self, read):
-        super().__init__()
+    def hold(self, read):
         self.read = read
         self.config, self.mode = Config(), Mode.SUM
         self.level, self.rate = Level.LOW, Rate.SLOW
@@ -92,8 +91,6 @@ class Base(keras.Layer):
         self.act = keras.activations.get("gelu")
         self.rows = np.arange(8.0, dtype=np.float32).reshape(2, 4)
         self.title, self.count, self.optional = "a layer", 3, None
-        self.weight = self.add_weight(shape=(4,), initializer="ones")
-        self.steps = self.add_weight(shape=(), initializer="zeros", trainable=False)
         self.seeds = keras.random.SeedGenerator(3)
         self.partial = functools.partial(scaled, factor=3.0)
 
@@ -108,7 +105,27 @@ class Base(keras.Layer):
     def limited(cls, x):
         return tf.minimum(x, float(cls.limit))
 
+
+class Base(Holder, keras.Layer):
+    def __init__(self, read):
+        super().__init__()
+        self.hold(read)
+        self.weight = self.add_weight(shape=(4,), initializer="ones")
+        self.steps = self.add_weight(shape=(), initializer="zeros", trainable=False)
+
     def call(self, x):
+        return self.hook(x)
+
+
+class BaseModule(Holder, tf.Module):
+    def __init__(self, read):
+        super().__init__()
+        self.hold(read)
+        self.weight = tf.Variable(tf.ones([4]))
+        self.steps = tf.Variable(0.0, trainable=False)
+        self.built = True
+
+    def __call__(self, x):
         return self.hook(x)
 
 
@@ -240,7 +257,7 @@ READS = {
         *(draws, identifies_a_function),
     )
 }
-"""Functions of a layer and its input, by name."""
+"""Functions of a layer or module and its input, by name."""
 
 
 def reader(name):
@@ -264,6 +281,31 @@ def deriving():
 
         def call(self, x):
             return super().call(x) * super(Derived, self).limited(x)  # noqa: UP008
+
+    return Derived(None)
+
+
+def module(name):
+    """Return a module of a new class that calls one of the functions."""
+    if name == "super":
+        return deriving_module()
+
+    class Reader(BaseModule):
+        def __call__(self, x):
+            return self.read(self, x)
+
+    return Reader(READS[name])
+
+
+def deriving_module():
+    """Return a module whose methods call those of its base classes."""
+
+    class Derived(BaseModule):
+        def hook(self, x):
+            return super().hook(x) + self.count
+
+        def __call__(self, x):
+            return super().__call__(x) * super(Derived, self).limited(x)  # noqa: UP008
 
     return Derived(None)
 
