@@ -22,6 +22,9 @@ _STREAMS = frozenset({io.StringIO, io.TextIOWrapper, type(None)})
 _OF_STREAMS = frozenset({"_pytest", "ipykernel"})
 """Classes of error streams, and packages with such classes, that only write."""
 
+_SHOWS = vars(sys.modules.get("_py_warnings", warnings))
+"""The globals of the function that shows warnings: since CPython 3.14 those of another module."""
+
 
 @dataclass(frozen=True)
 class Warned:
@@ -48,7 +51,7 @@ class Warned:
 
     def action(self):
         """Return what the filters say is to be done, as `warnings.warn` finds it."""
-        for action, message, category, module, line in warnings.filters:
+        for action, message, category, module, line in _filters():
             if (
                 _matches(message, self.text)
                 and issubclass(self.category, category)
@@ -64,6 +67,19 @@ class Warned:
         warnings.warn_explicit(
             self.text, self.category, self.filename, self.line, self.module, registry
         )
+
+
+def _filters():
+    """Return the filters of this thread: since CPython 3.14, a context may have its own.
+
+    No function of Python's library is called: it would count as code of the recorded call.
+    """
+    if getattr(sys.flags, "context_aware_warnings", False):
+        context = warnings._warnings_context.get(None)
+        own = None if context is None else vars(context).get("_filters")
+        if own is not None:
+            return own
+    return warnings.filters
 
 
 def _matches(pattern, text):
@@ -119,7 +135,7 @@ def _is_shown_by_python():
     shows = warnings._showwarnmsg_impl
     if type(shows) is BuiltinFunctionType:  # `warnings.catch_warnings` collects them
         return type(shows.__self__) is list
-    if type(shows) is not FunctionType or shows.__globals__ is not vars(warnings):
+    if type(shows) is not FunctionType or shows.__globals__ is not _SHOWS:
         return False
     kind = type(sys.stderr)
     return kind in _STREAMS or kind.__module__.partition(".")[0] in _OF_STREAMS
