@@ -204,11 +204,11 @@ cdef class Drawn:
             inputs = []
             for i in range(frame.size):
                 value = <object>frame.objects[i]
-                if (self.by_value >> i) & 1:  # not the tensor itself, which programs may drop
-                    inputs.append((np.asarray(value.numpy()), value.dtype))
-                    continue
-                zero = self.sampler or <bytes>op.facts.inputs[i].name == b"minval"
-                inputs.append((value.shape.as_list(), value.dtype, 0 if zero else 1))
+                if (self.by_value >> i) & 1:
+                    filled = value.numpy()  # not the tensor, which would stay alive
+                else:
+                    filled = int(not self.sampler and <bytes>op.facts.inputs[i].name != b"minval")
+                inputs.append((value.shape.as_list(), value.dtype, filled))
             number = self.numbers[key] = len(self.draws)
             self.draws.append((kind, inputs))
         kind.sizes, kind.number = sizes, number + 1
@@ -281,16 +281,11 @@ cdef bint _scope_is_none(object device_name, DrawKind kind, Frame* frame,
     return _one_kernel
 
 
-def _array(shape, dtype, number=None):
-    """Return an array that is filled with a number, or with empty texts.
-
-    Without a number, `shape` is the array.
-    """
-    if number is None:
-        return shape
+def _array(shape, dtype, values):
+    """Return an array with a number or array of numbers; with empty texts if it is of texts."""
     if dtype is _dtypes.string:
         return np.full(shape, b"", object)
-    return np.full(shape, number, dtype.as_numpy_dtype)
+    return np.full(shape, values, dtype.as_numpy_dtype)
 
 
 cdef Drawn _drawn(Schema op, const Runtime& runtime):

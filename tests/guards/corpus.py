@@ -304,7 +304,7 @@ def _of_user(name):
 
 
 def _module(name):
-    module = users.module(name)
+    module = users.reader(name, users.BaseModule)
     x = floats(2, 4)
     subject = Subject(module, lambda: module(x), modules=(users,))
     # The state of a generator of Keras is not among the variables of a module.

@@ -134,7 +134,8 @@ def _values(variables):
 def _replayed(subject):
     """Return how many calls of an object were replayed; 0 if its class overrides the method."""
     method = getattr(type(subject.instance), subject.method)
-    if not hasattr(method, "describe"):  # classes of modules show their own method
+    if isinstance(subject.instance, tf.Module) and not hasattr(method, "describe"):
+        # The class of a module shows its own method.
         (method,) = [one for one in methods() if one.original.__qualname__ == "Module.__call__"]
     return method.describe(subject.instance)["replayed"] if hasattr(method, "describe") else 0
 

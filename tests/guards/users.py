@@ -105,6 +105,9 @@ class Holder:
     def limited(cls, x):
         return tf.minimum(x, float(cls.limit))
 
+    def call(self, x):
+        return self.hook(x)
+
 
 class Base(Holder, keras.Layer):
     def __init__(self, read):
@@ -112,9 +115,6 @@ class Base(Holder, keras.Layer):
         self.hold(read)
         self.weight = self.add_weight(shape=(4,), initializer="ones")
         self.steps = self.add_weight(shape=(), initializer="zeros", trainable=False)
-
-    def call(self, x):
-        return self.hook(x)
 
 
 class BaseModule(Holder, tf.Module):
@@ -126,7 +126,7 @@ class BaseModule(Holder, tf.Module):
         self.built = True
 
     def __call__(self, x):
-        return self.hook(x)
+        return self.call(x)
 
 
 def enum_by_identity(layer, x):
@@ -260,52 +260,27 @@ READS = {
 """Functions of a layer or module and its input, by name."""
 
 
-def reader(name):
-    """Return a layer of a new class that calls one of the functions."""
+def reader(name, base=Base):
+    """Return a layer or module of a new class that calls one of the functions."""
     if name == "super":
-        return deriving()
+        return deriving(base)
 
-    class Reader(Base):
+    class Reader(base):
         def call(self, x):
             return self.read(self, x)
 
     return Reader(READS[name])
 
 
-def deriving():
-    """Return a layer whose methods call those of its base classes."""
+def deriving(base):
+    """Return a layer or module whose methods call those of its base classes."""
 
-    class Derived(Base):
+    class Derived(base):
         def hook(self, x):
             return super().hook(x) + self.count
 
         def call(self, x):
             return super().call(x) * super(Derived, self).limited(x)  # noqa: UP008
-
-    return Derived(None)
-
-
-def module(name):
-    """Return a module of a new class that calls one of the functions."""
-    if name == "super":
-        return deriving_module()
-
-    class Reader(BaseModule):
-        def __call__(self, x):
-            return self.read(self, x)
-
-    return Reader(READS[name])
-
-
-def deriving_module():
-    """Return a module whose methods call those of its base classes."""
-
-    class Derived(BaseModule):
-        def hook(self, x):
-            return super().hook(x) + self.count
-
-        def __call__(self, x):
-            return super().__call__(x) * super(Derived, self).limited(x)  # noqa: UP008
 
     return Derived(None)
 
