@@ -137,6 +137,10 @@ enough for a recording to [pay](keras.md#when-recordings-begin), two calls in a 
 The second one is replayed on copies of the variables. If both recordings and the replay are equal,
 later calls run the same ops.
 
+If the two calls differ in the first sizes of their tensors, the batch sizes, and if their code has
+read no size that depends on these, later calls of all batch sizes run the same ops. `recordings`
+then shows `None` for the first sizes.
+
 Keras makes the call itself in these cases:
 
 - Anything that the object holds, directly or indirectly, differs from the recording.

@@ -16,7 +16,9 @@ from fastops._core.declined cimport DECLINED
 from fastops._core.holders cimport held, is_holder
 from fastops._core.measuring cimport note_walk
 from fastops._core.observer cimport is_measured
-from fastops._core.tensors cimport handle_dtype, host_tensor, is_local, ones_like
+from fastops._core.tensors cimport (
+    handle_dtype, host_tensor, is_local, note_gradient, ones_like,
+)
 from fastops._core.threads cimport this_thread
 from fastops._cpp.declarations cimport IsEagerTensor
 from fastops._cpp.timer cimport Nanoseconds
@@ -128,6 +130,7 @@ cdef object watch_tensors(object tape, object tensors):
 cdef object tape_gradient(object tape, object target, object sources, object output_gradients,
                           object unconnected):
     """Return the result of ``tape.gradient``; `DECLINED` if TensorFlow has to compute it."""
+    note_gradient()
     result = _tape_gradient(tape, target, sources, output_gradients, unconnected)
     if result is DECLINED:
         count_walk(_ARGUMENTS)

@@ -28,6 +28,8 @@ cdef Sizes sizes_of(const Tensor* tensor) noexcept
 cdef bint same_sizes(const Tensor* left, const Tensor* right) noexcept
 # Whether a tensor has exactly the sizes in a tuple of Python ints; no other tuple matches.
 cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept
+# Notes, while reads of sizes are noted, that gradients are computed: their code reads many sizes.
+cdef void note_gradient() noexcept
 # Whether two tensors have the same dtype, shape and bytes.
 cdef bint same_bytes(const Tensor* left, const Tensor* right) noexcept
 # The elements of a tensor of int32 or int64. Returns false for other dtypes.

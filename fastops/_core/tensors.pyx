@@ -3,7 +3,8 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
-from libcpp.utility cimport move
+from libcpp.utility cimport move, pair
+from libcpp.vector cimport vector
 
 from fastops._cpp.declarations cimport Sizes
 from fastops._cpp.handle cimport HandleDtype, HostTensor, LocalTensor
@@ -77,23 +78,75 @@ cdef int rank_of(const Tensor* tensor) noexcept:
     return tensor.dims()
 
 
+# Reads while they are noted: the address of a tensor, and the axis of a size that was read.
+# Elements are noted, too, since they may be the sizes of another tensor.
+cdef vector[pair[size_t, int]] _reads
+cdef bint _notes = False
+cdef int _ALL = -1
+cdef int _ELEMENTS = -2
+
+
+cdef inline void _note(const Tensor* tensor, int axis) noexcept:
+    if _notes:
+        _reads.push_back(pair[size_t, int](<size_t>tensor, axis))
+
+
+def note_sizes():
+    """Note from now on of which tensors the functions of this module read sizes or elements."""
+    global _notes
+    _reads.clear()
+    _notes = True
+
+
+cdef void note_gradient() noexcept:
+    _note(NULL, _ALL)
+
+
+def noted_sizes():
+    """Stop noting, and return what was noted.
+
+    Returns
+    -------
+    set of tuple
+        The `identity_of` of a tensor, and the axis of the size; "all" for all sizes, and "elements"
+        if an element was read.
+    """
+    global _notes
+    _notes = False
+    titles = {_ALL: "all", _ELEMENTS: "elements"}
+    noted = {(read.first, titles.get(read.second, read.second)) for read in _reads}
+    _reads.clear()
+    return noted
+
+
+def identity_of(value):
+    """Return what identifies an EagerTensor of this process in `noted_sizes` while it is alive."""
+    return <size_t>LocalTensor(<PyObject*>value)
+
+
 cdef int64_t size_of(const Tensor* tensor, int axis) noexcept:
+    _note(tensor, axis)
     return tensor.dim_size(axis)
 
 
 cdef int64_t num_elements(const Tensor* tensor) noexcept:
+    _note(tensor, _ALL)
     return tensor.NumElements()
 
 
 cdef Sizes sizes_of(const Tensor* tensor) noexcept:
+    _note(tensor, _ALL)
     return ShapeOf(tensor[0])
 
 
 cdef bint same_sizes(const Tensor* left, const Tensor* right) noexcept:
+    _note(left, _ALL)
+    _note(right, _ALL)
     return left.IsSameSize(right[0])
 
 
 cdef bint has_sizes(const Tensor* tensor, object sizes) noexcept:
+    _note(tensor, _ALL)
     return HasShape(tensor[0], <PyObject*>sizes)
 
 
@@ -102,10 +155,12 @@ cdef bint same_bytes(const Tensor* left, const Tensor* right) noexcept:
 
 
 cdef bint ints_of(const Tensor* tensor, Sizes* values) noexcept:
+    _note(tensor, _ELEMENTS)
     return IntsOf(tensor[0], values)
 
 
 cdef bint truth_of(const Tensor* tensor, bool* truth) noexcept:
+    _note(tensor, _ELEMENTS)
     return IsTruth(tensor[0], truth)
 
 
@@ -118,6 +173,7 @@ cdef object int_tensor(const Sizes& values, DataType dtype, int columns):
 
 
 cdef PyObject* row_of(const Tensor* tensor, int64_t index) except? NULL:
+    _note(tensor, 0)
     return RowOf(tensor[0], index)
 
 

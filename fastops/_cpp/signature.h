@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -220,6 +221,16 @@ class Signature {
 
   const char* data() const { return text_.data(); }
   size_t size() const { return text_.size(); }
+  // The bytes of all calls that differ from this one only in the first sizes of their tensors.
+  // Empty if no tensor has sizes. They are the bytes of no signature: no size is negative.
+  std::string OfAnyBatch() const {
+    constexpr int64_t kAny = -1;
+    std::string text;
+    if (firsts_.empty()) return text;
+    text.assign(text_.data(), text_.size());
+    for (size_t first : firsts_) std::memcpy(text.data() + first, &kAny, sizeof(kAny));
+    return text;
+  }
   size_t num_leaves() const { return leaves_.size(); }
   // Borrowed; valid while this object lives.
   const tensorflow::Tensor* leaf(size_t i) const { return leaves_[i]; }
@@ -533,6 +544,7 @@ class Signature {
     text_.push_back(SignaturePart::kEager);
     text_.push_back(static_cast<char>(tensor->dtype()));
     AddDevice();
+    if (tensor->dims() > 0) firsts_.push_back(text_.size() + 1);  // after the number of sizes
     AddShape(tensor->shape());
     if constexpr (Policy::kTellsAliases) {
       size_t alias = 0;
@@ -679,6 +691,7 @@ class Signature {
   PyTypeObject* identified_ = nullptr;
   bool inside_ = false;  // whether an object's attributes are being read
   Bytes text_;
+  absl::InlinedVector<size_t, 8> firsts_;  // where in `text_` the first size of each tensor is
   absl::InlinedVector<const tensorflow::Tensor*, 8> leaves_;
   absl::InlinedVector<PyObject*, 8> objects_;
   absl::InlinedVector<PyObject*, 8> owned_;

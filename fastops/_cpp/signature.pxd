@@ -56,6 +56,7 @@ cdef extern from "declarations.h" namespace "fastops":
         bool Is(const char*, size_t)
         const char* data()
         size_t size()
+        string OfAnyBatch()
         size_t num_leaves()
         const Tensor* leaf(size_t)
         PyObject* object(size_t)

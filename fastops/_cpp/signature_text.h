@@ -198,7 +198,13 @@ class SignaturePrinter {
     const int rank = static_cast<unsigned char>(Take<char>());
     std::string made = "[";
     for (int i = 0; i < rank && !failed_; ++i) {
-      absl::StrAppend(&made, i > 0 ? "," : "", Take<int64_t>());
+      const int64_t side = Take<int64_t>();
+      absl::StrAppend(&made, i > 0 ? "," : "");
+      if (side < 0) {  // any size: see `Signature::OfAnyBatch`
+        made += "None";
+      } else {
+        absl::StrAppend(&made, side);
+      }
     }
     return made + "]";
   }

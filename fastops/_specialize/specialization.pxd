@@ -65,6 +65,8 @@ cdef class Specialization:
     cdef int begin(self) except -1
     # Counts a call that raised while it was recorded.
     cdef int fail(self) except -1
+    # Whether recordings have failed too often.
+    cdef bint is_given_up(self) noexcept
     # Notes that a call could not be recorded.
     cdef int refuse(self, str reason, str detail) except -1
     # Drops the recordings, since their guards no longer hold.

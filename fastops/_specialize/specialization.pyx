@@ -182,6 +182,9 @@ cdef class Specialization:
         self.failures += 1
         return 0
 
+    cdef bint is_given_up(self) noexcept:
+        return self.failures >= self.most_failures
+
     cdef int refuse(self, str reason, str detail) except -1:
         self.fail()
         self.first, self.reason, self.detail = None, reason, detail

@@ -145,8 +145,12 @@ cdef object _concatenate(Answer self, PyObject* const* args, Py_ssize_t n, PyObj
         return DECLINED
     other = args[1]
     sizes = (<object>args[0])._dims
+    if sizes is not None and type(sizes) is not tuple:  # a recording notes which sizes are read
+        return DECLINED
     if type(<object>other) is _TensorShape:
         others = (<object>other)._dims
+        if others is not None and type(others) is not tuple:
+            return DECLINED
     elif PyTuple_CheckExact(<object>other) or PyList_CheckExact(<object>other):
         others = _sizes(<object>other)
         if others is None:

@@ -162,17 +162,22 @@ cdef int _add_by_ranks(Lowering self, Draft* draft) except -1:
     BiasAdd adds a vector to the last axis of the first operand, or a tensor of the rank of the
     first operand that has one size other than one.
     """
-    cdef tuple x = _sizes_of(draft.values[0]), bias = _sizes_of(draft.values[1])
-    cdef int rank, plain = draft.site
-    if x is None or bias is None or None in x or None in bias:
+    cdef tuple bias = _sizes_of(draft.values[1])
+    cdef int rank = tensor_rank(draft.values[0]), plain = draft.site
+    cdef long long last
+    if rank < 0 or bias is None or None in bias:
         return NOT_LOWERED
-    rank = len(x)
-    if rank > 1 and len(bias) == 1:
-        draft.site = 1 if bias[0] == x[rank - 1] else plain
+    if rank < 2 or len(bias) != 1 and (
+        rank < 3 or rank != len(bias) or rank - bias.count(1) > 1
+    ):
         return CHOSEN
-    if rank < 3 or rank != len(bias) or rank - bias.count(1) > 1:
+    last = _last_size(draft.values[0], rank)
+    if last < 0:
+        return NOT_LOWERED
+    if len(bias) == 1:
+        draft.site = 1 if bias[0] == last else plain
         return CHOSEN
-    if bias[rank - 1] == 1 or bias[rank - 1] != x[rank - 1]:
+    if bias[rank - 1] == 1 or bias[rank - 1] != last:
         return NOT_LOWERED  # the bias is along another axis, or of one element
     if not IsEagerTensor(draft.values[1]) or not may_run(self):
         return NOT_LOWERED
@@ -181,6 +186,16 @@ cdef int _add_by_ranks(Lowering self, Draft* draft) except -1:
         draft, op_at(self, 2)(input=<object>draft.values[1], axis=list(range(rank - 1)))
     )
     return CHOSEN
+
+
+cdef long long _last_size(PyObject* tensor, int rank) except -2:
+    """Return the size of a tensor or variable along its last axis; -1 if it is not known."""
+    cdef const Tensor* value
+    if not IsEagerTensor(tensor):
+        size = (<object>tensor)._shape._dims[rank - 1]
+        return -1 if size is None else size
+    value = host_tensor(tensor)
+    return -1 if value == NULL else size_of(value, rank - 1)
 
 
 cdef tuple _sizes_of(PyObject* tensor):

@@ -28,6 +28,9 @@ cdef class MethodRecording:
     cdef list layers         # those that keep losses in attributes, or None
     cdef list losses         # the losses of each of them before the call
     cdef bint confirms       # whether a replay is made if this call runs what the first one ran
+    cdef MethodCase batch    # for all batch sizes; None if the call is recorded for its own only
+    cdef object first_batch  # the recording for all batch sizes to confirm, or None
+    cdef list batch_copies   # of its variables
     cdef int64_t began
 
     # Notes what the call may change, and makes the state and the case of the call if there are
@@ -51,3 +54,9 @@ cdef class MethodRecording:
     cdef dict left(self)
     cdef int guard(self, witness) except -1
     cdef bint keep(self, record, dict left, const Signature& signature, result) except -1
+    # Looks for the recordings of calls that differ in the batch size only.
+    cdef int prepare_batch(self, const Signature& signature, Account account) except -1
+    # Keeps a recording that may hold for all batch sizes, or makes its replay if this call confirms
+    # an earlier one, of another batch size.
+    cdef int keep_batch(self, record, const Signature& signature, result) except -1
+    cdef object recorded(self, record, result, bint any_batch)

@@ -5,6 +5,9 @@ A recording belongs to one object and one signature of the arguments. Its guards
 of the object, Keras's settings, and the globals of the code that ran. Two calls are recorded, and
 they must have run the same ops. The replay is then tried on copies of the variables, and must give
 the result of the second call. Only after that are calls replayed.
+
+If the two calls differ in the batch size, their recordings are compared without the sizes that
+depend on it (`recording(any_batch=True)`). The replay then serves all batch sizes.
 """
 
 cimport cython
@@ -108,7 +111,24 @@ cdef class MethodRecording:
         self.confirms = self.first is not None and case.holds()
         if self.confirms:
             self.copies = copies_of(self.first.variables)
+        if not case.adds_losses and not self.identities and not self.holders:
+            self.prepare_batch(signature, account)
         return True
+
+    cdef int prepare_batch(self, const Signature& signature, Account account) except -1:
+        cdef bytes key = signature.OfAnyBatch()
+        cdef MethodCase batch = self.state.batch_of(signature, self.scopes)
+        if not key or batch is not None and (batch.variants or batch.is_given_up()):
+            return 0
+        if batch is None:
+            batch = MethodCase(key, self.scopes, account)
+            batch.any_batch = True
+            self.state.batches.replace((key, self.scopes), batch)
+        self.batch = batch
+        if batch.first is not None and batch.confirmed_by != self.case.key and batch.holds():
+            self.first_batch = batch.first
+            self.batch_copies = copies_of(self.first_batch.variables)
+        return 0
 
     cdef bint learn(self, record, bint keeps_arguments, const Signature& signature,
                     result) except -1:
@@ -125,6 +145,8 @@ cdef class MethodRecording:
             result = result, self.added()
         made = self.keep(record, self.left(), signature, result)
         self.case.cost(now() - self.began)
+        if self.batch is not None:
+            self.keep_batch(record, signature, result)
         return made
 
     cdef bint is_cleared(self, int leaf, str name, value) except -1:
@@ -256,17 +278,13 @@ cdef class MethodRecording:
         given = {id(argument) for argument in self.arguments if argument.dtype != _tf.resource}
         if self.reaches(given):
             raise NotReplayableError("argument_kept")
-        variables = {**state.variables, **case.variables}
-        held = Held(
-            state.seen | case.seen, record.recorder.first_id, taped(), state.tables, self.reaches
-        )
-        recorded = recording(
-            record.recorder, self.arguments, self.holders, result, variables, held, MAX_OBJECT_OPS
-        )
+        recorded = self.recorded(record, result, False)
         case.identified = bool(self.identities) or recorded.returns_variables
         for step in recorded.steps:
             if step.seed is None and step.lasts and step.outputs:
                 raise NotReplayableError("no_trial", step.op_name)
+        if self.batch is not None and any([step.lasts for step in recorded.steps]):
+            self.batch.failures, self.batch = self.batch.most_failures, None
         if not self.confirms or case.left != left:
             case.first, case.left = recorded, left
             return False
@@ -280,6 +298,50 @@ cdef class MethodRecording:
         case.first = None
         self.receiver.succeed()
         return True
+
+    cdef object recorded(self, record, result, bint any_batch):
+        """Return the `Recording` of the call."""
+        cdef MethodCase case = self.case
+        cdef ObjectState state = self.state
+        held = Held(
+            state.seen | case.seen, record.recorder.first_id, taped(), state.tables, self.reaches
+        )
+        return recording(
+            record.recorder, self.arguments, self.holders, result,
+            {**state.variables, **case.variables}, held, MAX_OBJECT_OPS, any_batch=any_batch,
+        )
+
+    cdef int keep_batch(self, record, const Signature& signature, result) except -1:
+        cdef MethodCase batch = self.batch
+        cdef Replay replay
+        try:
+            recorded = self.recorded(record, result, True)
+            if (
+                self.first_batch is None
+                or not batch.is_like(self.case)
+                or not alike(self.first_batch, recorded)
+            ):
+                if batch.first is not None and batch.confirmed_by != self.case.key:
+                    batch.fail()
+                batch.take_guards(self.case)
+                batch.first, batch.confirmed_by = recorded, self.case.key
+                return 0
+            slot = self.receiver.take_slot()
+            replay = Replay(
+                recorded,
+                lambda position, name: _op((slot, ("batch", position), name)),
+                generated,
+                (),
+            )
+            try_replay(replay, signature, self.batch_copies, result, [])
+        except Exception:  # the recording for the batch size of this call is kept all the same
+            batch.fail()
+            return 0
+        batch.take_guards(self.case)
+        batch.variants.append(replay)
+        batch.first = None
+        self.receiver.succeed()
+        return 0
 
     def reaches(self, set identities):
         """Whether the guards compare an object with one of these identities, which is alive."""

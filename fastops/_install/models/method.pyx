@@ -59,8 +59,10 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable as _Res
 
 from fastops._core.reasons import text_of as _text_of
 from fastops._install.models.declared import codes as _declared_codes
+from fastops._install.models.input_specs import axes_of as _axes_of
 from fastops._specialize.observers import OBSERVERS as _told, tell as _tell
 from fastops._specialize.recording.recording import NotReplayableError, parts_of
+from fastops._specialize.recording.sizes import SizeReads
 from fastops._specialize.recording.warned import issue, may_issue
 
 cdef enum:
@@ -351,7 +353,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
     cdef Signature signature
     cdef Receiver receiver
     cdef ObjectState state
-    cdef MethodCase case = None
+    cdef MethodCase case = None, batch
     cdef Decision decision
     cdef PyObject* result = NULL
     cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
@@ -422,6 +424,8 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
             return self.leave(_CODE, args, nargsf, keywords, detail, case.key, scopes)
         if decision == FAILED:
             return self.leave(_FAILED, args, nargsf, keywords, None, case.key, scopes)
+        if case.any_batch:
+            return self.leave(_FAILED, args, nargsf, keywords, None, case.key, scopes)
         account, key = case.account, case.key
         decision = case.next(cost_for(account))
         if decision == EXHAUSTED:
@@ -435,10 +439,15 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         if state is None and receiver.replayed != 0:
             receiver.miss()
         key = PyBytes_FromStringAndSize(signature.data(), signature.size())
-        account = receiver.account_of((key, scopes))
-        due = (receiver.calls > 1 or receiver.of_class.brief) and account.is_due(
-            cost_for(account)
-        )
+        # Calls that differ in the batch size only may share a recording, so they share an account.
+        batch = None if state is None else state.batch_of(signature, scopes)
+        if batch is not None and batch.is_given_up():
+            account = receiver.account_of((key, scopes))
+        else:
+            account = receiver.account_of((<bytes>signature.OfAnyBatch() or key, scopes))
+        due = batch is not None and batch.first is not None or (
+            receiver.calls > 1 or receiver.of_class.brief
+        ) and account.is_due(cost_for(account))
         decision = RECORD if due else WAIT
     if decision == WAIT:
         return self.wait(receiver, account, key, scopes, args, nargsf, keywords)
@@ -477,7 +486,9 @@ cdef PyObject* _record(RecordedMethod self, Record record, Receiver receiver, Ob
     self.reasons[_RECORDED] = self.reasons.get(_RECORDED, 0) + 1
     if _observers:
         self.tell(args[0], _RECORDED, detail, case.key, scopes)
-    record.start(_declared_codes())
+    record.start(
+        _declared_codes(), None if recording.batch is None else SizeReads(_axes_of)
+    )
     try:
         result = call_original(self, given, nargsf, keywords)
     except Exception:

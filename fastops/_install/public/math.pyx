@@ -94,7 +94,7 @@ cdef int _where(Lowering self, Draft* draft) except -1:
     cdef PyObject** values = draft.values
     if values[1] != Py_None and values[2] != Py_None:
         if (
-            _are_alike(values) and not missing(IN_ORDER | ONLY_HOST | NO_TAPE)
+            not missing(IN_ORDER | ONLY_HOST | NO_TAPE) and _are_alike(values)
             and (<Site>self.sites[0]).passable()
         ):
             draft.site = 2

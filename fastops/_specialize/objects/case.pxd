@@ -27,12 +27,18 @@ cdef class MethodCase(Specialization):
     cdef dict names
     cdef list warned
     cdef bint identified  # whether it is for variables of one object
+    cdef bint any_batch   # whether it is for all batch sizes
+    cdef bytes confirmed_by  # if so, the signature of the call that `first` has recorded
     cdef bint adds_losses  # whether a result is a pair, of what the call returns and its losses
 
     # Adds the time of a recorded call. Once there is a replay, updates the estimate of costs.
     cdef int cost(self, int64_t ns) except -1
     # All globals that differ from those of the recording, or the contents that do, as text.
     cdef str changes(self)
+    # Takes over the guards of another case, and what its calls do beside their ops.
+    cdef int take_guards(self, MethodCase other) except -1
+    # Whether calls do the same beside their ops as those of another case.
+    cdef bint is_like(self, MethodCase other) except -1
     # The same recordings with numbers in the places of the object's variables.
     cdef MethodCase unbound(self, dict numbers)
     # The recordings of `unbound` with the variables of another object.

@@ -71,6 +71,8 @@ cdef class MethodCase(Specialization):
         By kind, how many names a call generates.
     identified : bool
         Whether the recordings are for variables of one object.
+    any_batch : bool
+        Whether the recordings are for all batch sizes: the key has no first sizes of tensors.
     adds_losses : bool
         Whether the result of a replay is a pair: what the call returns, and for each layer in the
         object the losses that the call adds to it.
@@ -128,6 +130,23 @@ cdef class MethodCase(Specialization):
             "contents": self.contents.paths(),
         }
 
+    cdef int take_guards(self, MethodCase other) except -1:
+        self.globals, self.contents = other.globals, other.contents
+        self.codes, self.functions = other.codes, other.functions
+        self.seen, self.variables = other.seen, other.variables
+        self.left, self.names, self.marks = other.left, other.names, set(other.marks)
+        self.warned = other.warned
+        return 0
+
+    cdef bint is_like(self, MethodCase other) except -1:
+        return (
+            self.codes.keys() == other.codes.keys()
+            and self.left == other.left
+            and self.names == other.names
+            and self.marks == other.marks
+            and self.warned == other.warned
+        )
+
     cdef MethodCase unbound(self, dict numbers):
         return self.copied(numbers, NULL)
 
@@ -137,11 +156,7 @@ cdef class MethodCase(Specialization):
     cdef MethodCase copied(self, dict numbers, const vector[PyObject*]* parts):
         cdef Replay replay
         cdef MethodCase case = MethodCase(self.key, self.scopes, self.account)
-        case.globals, case.contents = self.globals, self.contents
-        case.codes, case.functions = self.codes, self.functions
-        case.seen, case.variables = self.seen, self.variables
-        case.left, case.names, case.marks = self.left, self.names, set(self.marks)
-        case.warned = self.warned
+        case.take_guards(self)
         for replay in self.variants:
             under_tape = () if replay.taped is None else replay.taped.variables
             case.variants.append(

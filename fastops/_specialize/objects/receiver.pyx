@@ -135,7 +135,7 @@ cdef class Receiver:
             return 0
         last = self.states[0]
         change = last.watch.differs()
-        for case in last.cases.values():
+        for case in last.all_cases():
             case.missed = change
         return 0
 
@@ -184,7 +184,7 @@ cdef class Receiver:
         cdef dict reasons = description["reasons"]
         description["replayed"] += self.replayed
         for state in self.states:
-            for case in state.cases.values():
+            for case in state.all_cases():
                 description["recorded"] += len(case.variants)
                 description["native"] += sum([replay.native_runs() for replay in case.variants])
         for why, count in self.reasons.items():
@@ -200,7 +200,7 @@ cdef class Receiver:
         cdef MethodCase case
         described = []
         for state in self.states:
-            for case in state.cases.values():
+            for case in state.all_cases():
                 for variant in case.describe()["variants"]:
                     described.append({
                         "arguments": case.arguments(),
@@ -219,6 +219,8 @@ cdef class Receiver:
         cdef PyObject* stored
         for state in self.states:
             stored = state.cases.find(key)
+            if stored == NULL:
+                stored = state.batches.find(key)
             if stored != NULL:
                 case = <MethodCase>stored  # another thread may drop it meanwhile
                 described = case.describe()

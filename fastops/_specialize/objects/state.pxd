@@ -35,6 +35,7 @@ cdef class ObjectState:
     cdef dict tables
     cdef set seen
     cdef Cache cases
+    cdef Cache batches            # by signature for any batch size and scopes: a `MethodCase`
     cdef MethodCase last
     cdef list losses              # see `Scopes.stores_of` in `_install/models/scopes.pxd`
     cdef SharedRecordings shared  # recordings that fit the object, too; None if there are none
@@ -42,5 +43,11 @@ cdef class ObjectState:
 
     # A state in which calls may be recorded: this one, or one with the same recordings.
     cdef ObjectState completed(self, root, unasked, unasked_of)
-    # The recordings for a signature in these scopes; None if there are none.
+    # The recordings for a signature in these scopes; None if there are none. If there are replays
+    # for any batch size only, these.
     cdef MethodCase case_of(self, const Signature& signature, tuple scopes)
+    # The recordings for a signature in these scopes that may hold for any batch size; None if there
+    # are none.
+    cdef MethodCase batch_of(self, const Signature& signature, tuple scopes)
+    # All of its recordings.
+    cdef list all_cases(self)

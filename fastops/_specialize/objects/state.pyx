@@ -8,6 +8,7 @@ equal (`fastops._specialize.guards.template`), with its own variables.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 
 from fastops._cpp.signature cimport Signature
@@ -114,7 +115,7 @@ cdef class ObjectState:
     """
 
     def __cinit__(self):
-        self.cases = Cache(MAX_OBJECT_SIGNATURES)
+        self.cases, self.batches = Cache(MAX_OBJECT_SIGNATURES), Cache(MAX_OBJECT_SIGNATURES)
 
     def __init__(self, root, unasked, unasked_of=None):
         self.places = Places([root], unasked, None, unasked_of)
@@ -127,7 +128,8 @@ cdef class ObjectState:
         if self.places is not None:
             return self
         state = ObjectState(root, unasked, unasked_of)
-        state.cases, state.shared, state.parts = self.cases, self.shared, self.parts
+        state.cases, state.batches = self.cases, self.batches
+        state.shared, state.parts = self.shared, self.parts
         state.losses = self.losses
         return state
 
@@ -142,6 +144,10 @@ cdef class ObjectState:
             return case
         key = PyBytes_FromStringAndSize(signature.data(), signature.size()), scopes
         stored = self.cases.find(key)
+        if stored == NULL or PyList_GET_SIZE((<MethodCase>stored).variants) == 0:
+            case = self.batch_of(signature, scopes)
+            if case is not None and PyList_GET_SIZE(case.variants) != 0:
+                return case
         if stored == NULL:
             if self.shared is not None:
                 stored = self.shared.cases.find(key)
@@ -156,3 +162,13 @@ cdef class ObjectState:
             return self.last
         self.last = <MethodCase>stored
         return self.last
+
+    cdef MethodCase batch_of(self, const Signature& signature, tuple scopes):
+        cdef PyObject* stored
+        if len(self.batches) == 0:
+            return None
+        stored = self.batches.find((<bytes>signature.OfAnyBatch(), scopes))
+        return None if stored == NULL else <MethodCase>stored
+
+    cdef list all_cases(self):
+        return self.cases.values() + self.batches.values()

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from fastops._specialize.recording.sizes import SizeReads
+
 def hang(
     ran: Callable[..., None],
     read: Callable[[Any], None],
@@ -9,5 +11,6 @@ def hang(
     customized: Callable[[], None],
     recorded: Callable[..., None],
 ) -> bool: ...
+def watch_sizes(sizes: SizeReads) -> None: ...
 def take_down(ran: Callable[..., None]) -> bool: ...
 def drop() -> None: ...

@@ -6,6 +6,9 @@ Hook                                   What it notes
 =====================================  ============================================================
 `EagerTensor._numpy_internal` and the  a tensor value that Python reads
 buffer protocol of EagerTensor
+`EagerTensor._shape_tuple`,            the sizes of tensors that Python reads; only in recordings
+`EagerTensor._num_elements` and        that may hold for all batch sizes
+`_EagerTensorBase.shape`
 `execute.execute`                      ops that the fast C path of generated functions declines.
                                        TensorFlow replaces this function, for all threads, when op
                                        callbacks are added or removed
@@ -31,7 +34,9 @@ from tensorflow.python.eager import execute as _execute
 from tensorflow.python.eager import record as _record
 from tensorflow.python.framework import op_callbacks as _op_callbacks
 from tensorflow.python.framework import random_seed as _random_seed
-from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
+from tensorflow.python.framework.ops import (
+    EagerTensor as _EagerTensor, _EagerTensorBase as _Base,
+)
 from tensorflow.python.ops import custom_gradient as _custom_gradient
 from tensorflow.python.ops import gen_resource_variable_ops as _gen_variables
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable as _Variable
@@ -61,6 +66,11 @@ cdef str _METHOD = "_numpy_internal"
 cdef object _method = _EagerTensor.__dict__[_METHOD]
 cdef PyBufferProcs* _buffer = BufferOf(<PyTypeObject*>_EagerTensor)
 cdef getbuffer_t _getbuffer = _buffer.bf_getbuffer
+cdef object _shape_tuple = _EagerTensor.__dict__["_shape_tuple"]
+cdef object _num_elements = _EagerTensor.__dict__["_num_elements"]
+cdef object _shape = None         # the property that a hook has replaced
+cdef bint _shapes = False         # whether TensorFlow's code for that property runs
+cdef object _sizes = None         # see `watch_sizes`
 cdef object _read = None          # the recorder's callbacks, see `hang`
 cdef object _seeded = None
 cdef object _said = None
@@ -95,6 +105,65 @@ def _numpy_internal(tensor):
 cdef int _watched_getbuffer(object tensor, Py_buffer* view, int flags) except -1:
     _tell(tensor)
     return _getbuffer(tensor, view, flags)
+
+
+def _watched_shape_tuple(tensor):
+    sizes = _shape_tuple(tensor)
+    if _sizes is not None and not _shapes and threading.get_ident() == _thread:
+        return _sizes.watched_sizes(tensor, sizes)
+    return sizes
+
+
+def _watched_num_elements(tensor):
+    if _sizes is not None and threading.get_ident() == _thread:
+        _sizes.note(tensor, None)
+    return _num_elements(tensor)
+
+
+def _get_watched_shape(tensor):
+    global _shapes
+    if _sizes is None or threading.get_ident() != _thread or type(tensor) is not _EagerTensor:
+        return _shape.__get__(tensor)
+    _shapes = True
+    try:
+        shape = _shape.__get__(tensor)  # it keeps the shape, as without a recording
+    finally:
+        _shapes = False
+    return _sizes.watched_shape(tensor, shape)
+
+
+cdef object _watched_shape = property(_get_watched_shape)
+
+
+def watch_sizes(sizes):
+    """Note the sizes that the recorded thread reads, too. Call it between `hang` and `take_down`.
+
+    Parameters
+    ----------
+    sizes : fastops._specialize.recording.sizes.SizeReads
+        Notes the reads.
+    """
+    global _sizes, _shape
+    _shape = _Base.__dict__["shape"]
+    watches(_watched_shape, _shape)
+    sizes.start()
+    _sizes = sizes
+    set_attribute(_EagerTensor, "_shape_tuple", _watched_shape_tuple)
+    set_attribute(_EagerTensor, "_num_elements", _watched_num_elements)
+    set_attribute(_Base, "shape", _watched_shape)
+
+
+cdef int _watch_no_sizes() except -1:
+    global _sizes
+    if _sizes is None:
+        return 0
+    sizes, _sizes = _sizes, None
+    set_attribute(_EagerTensor, "_shape_tuple", _shape_tuple)
+    set_attribute(_EagerTensor, "_num_elements", _num_elements)
+    if _Base.__dict__["shape"] is _watched_shape:
+        set_attribute(_Base, "shape", _shape)
+    sizes.stop()
+    return 0
 
 
 def _watched_execute(*args, **kwargs):
@@ -218,6 +287,8 @@ cdef int _listen_no_more() except -1:
 
 
 watches(_numpy_internal, _method)
+watches(_watched_shape_tuple, _shape_tuple)
+watches(_watched_num_elements, _num_elements)
 watches(_watched_get_seed, _get_seed)
 
 
@@ -283,13 +354,14 @@ def take_down(ran):
     _buffer.bf_getbuffer = _getbuffer
     set_attribute(_EagerTensor, _METHOD, _method)
     _read = _seeded = _said = _customized = _recorded = None
-    complete = (
+    complete = (_sizes is None or _Base.__dict__["shape"] is _watched_shape) and (
         _execute.execute is _watched_execute
         and _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way
         and _random_seed.get_seed is _watched_get_seed
         and _custom_gradient._eager_mode_decorator is _watched_customize
         and _record.record_operation is _watched_record_operation
     )
+    _watch_no_sizes()
     _listen_no_more()
     if _pywrap_tfe.TFE_Py_FastPathExecute is _watched_quick_way:
         _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
@@ -326,5 +398,6 @@ def drop():
     _random_seed.get_seed = _get_seed
     _execute.execute = _execute_before
     _pywrap_tfe.TFE_Py_FastPathExecute = _quick_way
+    _watch_no_sizes()
     _listen_no_more()
     _read = _seeded = _said = _customized = _recorded = _thread = None

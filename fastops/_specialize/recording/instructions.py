@@ -100,7 +100,7 @@ class SuperAttribute(NamedTuple):
     name: str
 
 
-_SILENT = frozenset(
+SILENT = frozenset(
     {
         *("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN", "PRECALL", "PUSH_NULL", "RESUME"),
         "TO_BOOL",
@@ -208,7 +208,7 @@ def steps_of(code):
         line = lines.get(instruction.offset) or line
         is_target |= instruction.is_jump_target
         begins[instruction.offset] = len(steps)
-        if instruction.opname in _SILENT:
+        if instruction.opname in SILENT:
             continue
         target = None
         if instruction.opcode in _JUMPING:

@@ -26,6 +26,8 @@ class KnownOp:
         Whether each call must run the op, even if its results are constant or not used.
     has_seeds : bool
         Whether the op takes two seeds.
+    calls : bool
+        Whether the op calls functions: TensorFlow chooses the trace by shapes.
     inferred : frozenset of str
         The attributes that the inputs determine.
     inputs : list of tuple
@@ -42,6 +44,7 @@ class KnownOp:
             setattr(self, name, getattr(record, name))
         self.runs_always = self.draws or self.op_def.stateful
         self.has_seeds = {attr.name for attr in self.op_def.attrs}.issuperset(SEEDS)
+        self.calls = any("func" in attr.type for attr in self.op_def.attrs)
         self.inferred = self.op_def.inferred
         names = {param.op_def_name: param.name for param in record.params}
         self.inputs = [

@@ -9,6 +9,6 @@ cdef class Record:
     cdef readonly object recorder
     cdef readonly object witness
 
-    cpdef int start(self, dict declared) except -1
+    cpdef int start(self, dict declared, sizes=*) except -1
     cpdef int stop(self) except -1
     cdef int end_turn(self) noexcept

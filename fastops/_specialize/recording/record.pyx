@@ -89,12 +89,13 @@ cdef class Record:
             self.has_turn, _current = True, self
         return self
 
-    cpdef int start(self, dict declared) except -1:
+    cpdef int start(self, dict declared, sizes=None) except -1:
         """Record what this thread runs from now on.
 
-        `declared` has the methods of users that are declared to be pure: see `Witness`.
+        `declared` has the methods of users that are declared to be pure: see `Witness`. For
+        `sizes` see `Recorder`.
         """
-        self.recorder, witness = Recorder(), Witness(declared)
+        self.recorder, witness = Recorder(sizes), Witness(declared)
         self.started = self.records = self.recorder.start()
         if self.started and witness.start():
             self.witness = witness

@@ -1,5 +1,7 @@
 from typing import Any
 
+from fastops._specialize.recording.sizes import SizeReads
+
 class Ran:
     op_name: str
     inputs: list[Any]
@@ -23,6 +25,7 @@ class Customized:
     stopped: bool
 
 class Recorder:
+    sizes: SizeReads | None
     events: list[Any]
     custom: bool
     said: bool
@@ -30,5 +33,6 @@ class Recorder:
     builds: bool
     failed: bool
     first_id: int
+    def __init__(self, sizes: SizeReads | None = None) -> None: ...
     def start(self) -> bool: ...
     def stop(self) -> None: ...

@@ -17,7 +17,7 @@ from tensorflow.python.pywrap_tfe import TFE_Py_TapeSetIsStopped as tapes_are_st
 
 from fastops._specialize.recording import hooks
 from fastops._specialize.recording.warned import may_issue as _may_issue, warned as _warned
-from fastops._specialize.recording.witness import Witness
+from fastops._specialize.recording.witness import unwitnessed
 
 cdef str _CUSTOM_GRADIENTS = "/tensorflow/python/ops/custom_gradient.py"
 
@@ -98,8 +98,15 @@ cdef class Customized:
 cdef class Recorder(Observer):
     """Records the ops and reads of this thread between `start` and `stop`.
 
+    Parameters
+    ----------
+    sizes : fastops._specialize.recording.sizes.SizeReads, optional
+        Notes which sizes Python reads.
+
     Attributes
     ----------
+    sizes : SizeReads or None
+        The parameter.
     events : list of Ran, Read, Seeded or Customized
         In the order in which they happened.
     custom : bool
@@ -117,6 +124,7 @@ cdef class Recorder(Observer):
         Tensors that are older than the recording have a `tf.Tensor._id` below this number.
     """
 
+    cdef readonly object sizes
     cdef readonly list events
     cdef bint around  # whether a function around the call has a custom gradient
     cdef int unrecorded  # functions with custom gradients that are not among the events
@@ -126,8 +134,8 @@ cdef class Recorder(Observer):
     cdef readonly bint failed
     cdef readonly object first_id
 
-    def __init__(self):
-        self.records = True
+    def __init__(self, sizes=None):
+        self.records, self.sizes = True, sizes
         self.events, self.warned = [], []
 
     def start(self):
@@ -143,6 +151,12 @@ cdef class Recorder(Observer):
             self._customized,
         ):
             return False
+        if self.sizes is not None:
+            try:
+                hooks.watch_sizes(self.sizes)
+            except BaseException:  # a signal handler has raised
+                hooks.take_down(self.callback)
+                raise
         self.put_on(this_thread())
         return True
 
@@ -199,7 +213,7 @@ cdef class Recorder(Observer):
         note, events = _warned(args, kwargs, frame), len(self.events)
         try:
             # The code that shows a warning is not part of the call, unless it runs ops.
-            return _unwitnessed(warn, args, kwargs)
+            return unwitnessed(warn, *args, **kwargs)
         finally:
             if note is None or len(self.events) != events or not _may_issue([note]):
                 self.said = True
@@ -225,19 +239,7 @@ cdef class Recorder(Observer):
 
     def _seeded(self, get_seed, op_seed):
         cdef Seeded event = Seeded.__new__(Seeded)
-        seeds = _unwitnessed(get_seed, (op_seed,), {})  # replays make seeds in the same way
+        seeds = unwitnessed(get_seed, op_seed)  # replays make seeds in the same way
         event.op_seed, event.seeds = op_seed, tuple(seeds)
         self.events.append(event)
         return seeds
-
-
-cdef object _unwitnessed(function, args, kwargs):
-    """Call a function that is not part of the recorded call."""
-    witness = sys.getprofile()
-    if type(witness) is not Witness:
-        return function(*args, **kwargs)
-    witness.paused = True
-    try:
-        return function(*args, **kwargs)
-    finally:
-        witness.paused = False

@@ -25,6 +25,8 @@ sizes of a step's outputs        `RecordedStep.sizes`. After an effect, when the
                                  decide (`replay/functions.py`)
 results of `Shape`, `Size`,      the sizes of their inputs, as above. They are not folded if these
 `Rank`, folded to constants      are not compared
+the same, for all batch sizes    see `any_batch` of `recording`: sizes that depend on the batch size
+                                 are not constants, and no code has read them
 a constant made in the call      the arguments and values above, from which Python made it. If it
                                  shares memory with a value, it is a copy that Python made without
                                  an op, and the call is not recorded
@@ -47,7 +49,13 @@ from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops.resource_variable_ops import _UnreadVariable
 
 from fastops._core.reasons import RefusedError
-from fastops._core.tensors import address_of, is_host_tensor, is_local_tensor, to_keep
+from fastops._core.tensors import (
+    address_of,
+    identity_of,
+    is_host_tensor,
+    is_local_tensor,
+    to_keep,
+)
 from fastops._dispatch import named
 from fastops._specialize.cache import Cache
 from fastops._specialize.native import prepare
@@ -133,9 +141,16 @@ _OF_ATTRIBUTES = (*_OF_VALUES, EagerTensor)
 _statics = Cache(MAX_STATIC_STEPS)
 """Results of `has_static_shapes`, by everything that they depend on."""
 
+_inferred = Cache(MAX_STATIC_STEPS)
+"""Results of `inferred_sizes`, by everything that they depend on."""
+
 
 class NotReplayableError(RefusedError):
     """A call cannot be replayed."""
+
+
+class FixedBatchError(Exception):
+    """The recording of a call holds for the batch size of this call only."""
 
 
 def as_refusal(error):
@@ -482,6 +497,7 @@ def recording(
     most_steps=MAX_FUNCTION_OPS,
     frees_sizes=False,
     branches=False,
+    any_batch=False,
 ):
     """Return the `Recording` of a call.
 
@@ -509,11 +525,18 @@ def recording(
     branches : bool, default False
         Whether Python may read comparisons after random ops have drawn. The caller must then have
         the recordings of all branches (`is_whole`) before it replays one of them.
+    any_batch : bool, default False
+        Whether the recording is to hold for all first sizes of the arguments. The recorder must
+        have noted which sizes were read. A read is harmless if TensorFlow's shape functions infer
+        the size without the first sizes of the arguments. All ops are kept, as they raise for some
+        sizes.
 
     Raises
     ------
     NotReplayableError
         If the call cannot be replayed.
+    FixedBatchError
+        If the recording would not hold for `any_batch`.
     """
     if recorder.failed:
         raise NotReplayableError("interrupted")
@@ -522,21 +545,40 @@ def recording(
     if recorder.builds:
         raise NotReplayableError("builds_graph")
     maker = _Maker(
-        recorder, arguments, holders, result, variables or {}, held, frees_sizes, branches
+        recorder,
+        arguments,
+        holders,
+        result,
+        variables or {},
+        held,
+        frees_sizes,
+        branches,
+        any_batch,
     )
     return maker.run(most_steps)
 
 
 class _Maker:
     def __init__(
-        self, recorder, arguments, holders, result, variables, held, frees_sizes, may_branch
+        self,
+        recorder,
+        arguments,
+        holders,
+        result,
+        variables,
+        held,
+        frees_sizes,
+        may_branch,
+        any_batch,
     ):
-        self.events = recorder.events
+        self.events, self.sizes_read = recorder.events, recorder.sizes
+        self.any_batch = any_batch
         self.held = held
         self.frees_sizes = frees_sizes
         self.may_branch = may_branch
         self.branches = {}  # by number: the truth of comparisons that were read after draws
         self.free = set()  # numbers of values with sizes that are not compared
+        self.inferred = {}  # by number: the sizes, None for those that the batch size may change
         self.custom = recorder.custom
         self.result = result
         self.num_arguments = len(arguments)
@@ -547,6 +589,10 @@ class _Maker:
         self.variables = []
         for tensor in arguments:
             self.add(tensor)
+        for number, tensor in enumerate(arguments if any_batch else ()):
+            if tensor.dtype not in _HANDLES and tensor._shape_tuple():
+                self.free.add(number)
+                self.inferred[number] = (None, *tensor._shape_tuple()[1:])
         for event in self.events:
             for tensor in event.inputs if isinstance(event, Ran) else ():
                 if id(tensor) in variables and id(tensor) not in self.numbers:
@@ -589,20 +635,24 @@ class _Maker:
                 self.seeded.append(event)
         if self.seeded:
             raise NotReplayableError("unused_seed")
+        if self.any_batch:
+            self.check_sizes_read()
         result = self.packed_result()
         if not self.defers:
             self.forwarded = {}
         steps = [self.untaped(step) for step in self.steps if not self.is_shape(step)]
         if self.defers:
             steps = self.compared_first(steps)
-        steps = self.asked(steps, result)
+        steps = steps if self.any_batch else self.asked(steps, result)
         if len(steps) > most_steps:
             raise NotReplayableError("too_many_ops", str(len(steps)))
         recording = self.made(steps, result)
         if self.defers:
             return recording
         result = self.packed_result(self.shapes)
-        taped = self.asked(self.steps, result, self.is_recorded)
+        taped = self.steps
+        if not self.any_batch:
+            taped = self.asked(taped, result, self.is_recorded)
         if len(taped) != len(steps) or any(step.customs for step in taped):
             recording.taped = self.made(taped, result)
         return recording
@@ -683,6 +733,9 @@ class _Maker:
         self.lasts = self.lasts or step.lasts
         step.accessed = known[0] if event.op_name in _OF_VARIABLES else None
         step.used = [item for item in step.flat_inputs() if isinstance(item, int)]
+        # After an effect, a replay that fails could not be made again. Traces depend on shapes.
+        if self.any_batch and (step.lasts or record.calls):
+            raise FixedBatchError
         first = len(self.tensors)
         for tensor in event.outputs:
             self.add(tensor)
@@ -697,8 +750,68 @@ class _Maker:
         step.sizes = [None if free else tensor._shape_tuple() for tensor in event.outputs]
         if freed:
             self.free.update(step.outputs)
+        if self.any_batch and not self.free.isdisjoint(step.used):
+            step.sizes = [None] * len(step.outputs)
+            self.free.update(step.outputs)
         self.steps.append(step)
         self.note_assigned(step)
+
+    def infer(self, asked):
+        """Infer the sizes of values whose sizes are free, from those of the values before."""
+        steps, missing = [], set(asked) - self.inferred.keys()
+        for step in reversed(self.steps):
+            if not missing.isdisjoint(step.outputs):
+                steps.append(step)
+                missing |= (self.free - self.inferred.keys()).intersection(step.used)
+        for step in reversed(steps):
+            self.inferred.update(zip(step.outputs, self.inferred_sizes(step), strict=True))
+
+    def inferred_sizes(self, step):
+        """Return the sizes of the outputs of a step, with None for those that may differ.
+
+        Those that values decide may differ, too.
+        """
+        if step.accessed is not None:
+            raise FixedBatchError
+        key = self.key_of(step)
+        inferred = _inferred.get(key)
+        if inferred is None:
+            try:
+                inferred = [tuple(output.shape.as_list()) for output in self.symbolic(step)]
+            except Exception:  # the op cannot be built in a graph, or a rank is unknown
+                inferred = False
+            inferred = _inferred.add(key, inferred)
+        if inferred is False:
+            raise FixedBatchError
+        return inferred
+
+    def check_sizes_read(self):
+        """Check that the code has read no size that the batch size may change."""
+        axes_by_number = [
+            (self.numbers.get(id(tensor)), axes, tensor) for tensor, axes in self.sizes_read.noted
+        ]
+        natives = {identity_of(tensor): number for number, tensor in enumerate(self.tensors)}
+        for identity, axis in self.sizes_read.native:
+            if not identity:  # see `note_gradient`
+                raise FixedBatchError
+            number = natives.get(identity)
+            if axis == "elements" and number is not None:
+                raise FixedBatchError
+            axes_by_number.append((number, None if axis == "all" else (axis,), None))
+        read = [(number, axes) for number, axes, _ in axes_by_number if number in self.free]
+        for number, axes, tensor in axes_by_number:
+            if number is None and tensor is not None and self.may_share(tensor):
+                raise FixedBatchError  # Python has copied a value
+            if number in self.inferred and self.may_differ(number, axes):
+                raise FixedBatchError  # an argument
+        self.infer(number for number, _ in read)
+        if any(self.may_differ(number, axes) for number, axes in read):
+            raise FixedBatchError
+
+    def may_differ(self, number, axes):
+        """Tell whether the batch size may change one of these sizes of a value; None: any size."""
+        sizes = self.inferred[number]
+        return None in (sizes if axes is None else [sizes[axis] for axis in axes])
 
     def note_assigned(self, step):
         """Note which value a variable has after an assignment, and the reads of this value."""
@@ -907,17 +1020,21 @@ class _Maker:
             return 0 <= index < len(self.variables) and (
                 step.op_name == "ReadVariableOp" and self.variables[index].shape.is_fully_defined()
             )
-        key = (
+        key = self.key_of(step)
+        static = _statics.get(key)
+        if static is None:
+            static = _statics.add(key, self.has_static_shapes(step))
+        return static
+
+    def key_of(self, step):
+        """Return what the shapes of a step's outputs depend on."""
+        return (
             step.op_name,
             *(
                 (name, self.told(value) if name in step.inputs else repr(value))
                 for name, value in step.arguments.items()
             ),
         )
-        static = _statics.get(key)
-        if static is None:
-            static = _statics.add(key, self.has_static_shapes(step))
-        return static
 
     def told(self, value):
         """Return a key for an input: dtype and shape; for a constant also its value."""
@@ -929,14 +1046,16 @@ class _Maker:
     def standing_for(self, value):
         """Return the tensor of an input, its sizes, and whether it is a constant on the host.
 
-        Sizes that are not compared are None.
+        Sizes that are not compared, or may differ, are None.
         """
         free = isinstance(value, int) and value in self.free
         value = self.constants.get(value, value) if isinstance(value, int) else value
         if isinstance(value, int):
             tensor = self.tensors[value]
             shape = tensor._shape_tuple()
-            return tensor, (None,) * len(shape) if free else shape, False
+            if free:
+                shape = self.inferred.get(value, (None,) * len(shape))
+            return tensor, shape, False
         return value, value._shape_tuple(), is_host_tensor(value) and value.dtype not in _HANDLES
 
     def has_static_shapes(self, step):
@@ -981,6 +1100,8 @@ class _Maker:
         number = self.numbers.get(id(tensor))
         if number is None:
             return
+        if self.any_batch:
+            raise FixedBatchError
         number = self.forwarded.get(number, number)
         if number in self.branches:
             return

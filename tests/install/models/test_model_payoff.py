@@ -78,7 +78,7 @@ class Counting(keras.Model):
         for part in self.parts:
             x = part(x)
         if rows is not None:
-            x = x + tf.reduce_sum(rows)
+            x = x + tf.reduce_sum(rows) / float(len(rows))
         return x * float(number)
 
 

@@ -444,19 +444,20 @@ def test_refusals_have_reasons():
 
 
 def test_a_second_signature_has_its_own_account(due_after):
-    model = keras.Sequential([keras.Input((4,)), L.Dense(3), L.Dense(2)])
+    """A recurrent layer reads the batch size, for its first state."""
+    model = keras.Sequential([keras.Input((3, 4)), L.SimpleRNN(3), L.Dense(2)])
     with fastops.accelerated():
         for _ in range(CALLS):
-            model(floats(2, 4))
+            model(floats(2, 3, 4))
         assert told(model)["recorded"] == 1
         due_after(4)
         for _ in range(4):
-            model(floats(5, 4))  # like the last batch of an epoch
+            model(floats(5, 3, 4))  # like the last batch of an epoch
         known = told(model)
         assert (known["recorded"], known["replayed"]) == (1, CALLS - 3)
         assert all(told(layer)["recorded"] == 0 for layer in model.layers)
         for _ in range(4):
-            model(floats(5, 4))
+            model(floats(5, 3, 4))
         known = told(model)
         assert (known["recorded"], known["replayed"]) == (2, CALLS - 3 + 2)
 
