@@ -134,21 +134,23 @@ cdef class ObjectState:
         return state
 
     cdef MethodCase case_of(self, const Signature& signature, tuple scopes):
-        cdef MethodCase case = self.last, unbound
+        cdef MethodCase case = self.last, unbound, batch
         cdef PyObject* stored
         if (
             case is not None
+            and PyList_GET_SIZE(case.variants) != 0
             and signature.Is(PyBytes_AS_STRING(case.key), PyBytes_GET_SIZE(case.key))
             and case.scopes == scopes
         ):
             return case
         key = PyBytes_FromStringAndSize(signature.data(), signature.size()), scopes
         stored = self.cases.find(key)
-        if stored == NULL or PyList_GET_SIZE((<MethodCase>stored).variants) == 0:
-            case = self.batch_of(signature, scopes)
-            if case is not None and PyList_GET_SIZE(case.variants) != 0:
-                return case
-        if stored == NULL:
+        case = None if stored == NULL else <MethodCase>stored
+        if case is None or PyList_GET_SIZE(case.variants) == 0:
+            batch = self.batch_of(signature, scopes)
+            if batch is not None and PyList_GET_SIZE(batch.variants) != 0:
+                return batch
+        if case is None:
             if self.shared is not None:
                 stored = self.shared.cases.find(key)
             if stored == NULL:
@@ -158,10 +160,9 @@ cdef class ObjectState:
             if not case.holds():
                 self.shared.cases.drop(key)
                 return None
-            self.last = self.cases.put(key, case)
-            return self.last
-        self.last = <MethodCase>stored
-        return self.last
+            case = self.cases.put(key, case)
+        self.last = case
+        return case
 
     cdef MethodCase batch_of(self, const Signature& signature, tuple scopes):
         cdef PyObject* stored

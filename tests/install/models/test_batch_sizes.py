@@ -3,11 +3,17 @@
 A recording holds for all sizes only if the code of the call has read none of them.
 """
 
+import sys
+import types
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from install.models.keras_programs import MODELS, floats, outcome, plain, told
+from keras import layers as L  # noqa: N812
 from tensorflow.python.framework.tensor_shape import TensorShape
 
 import fastops
@@ -329,3 +335,91 @@ def test_sizes_are_a_tuple():
     assert isinstance(sizes, tuple)
     assert len(sizes) == 2
     assert repr(sizes) == "(2, 3)"
+
+
+STATEMENTS = (
+    # These do not read the number of rows of `a`; `b` has as many rows or others.
+    *("a = a @ self.w + self.b", "a = tf.nn.silu(a)", "a = a * 2.0", "a = a + b", "a = -a"),
+    *("a = a - tf.reduce_mean(a, 0)", "a = a - tf.reduce_mean(a)", "a = tf.nn.softmax(a)"),
+    *(
+        "a = a * float(a.shape[-1])",
+        "a = a[:3]",
+        "a = a[-2:]",
+        "a = a[1:]",
+        "a = tf.tile(a, [2, 1])",
+    ),
+    *("a = tf.concat([a, b], 0)", "a = tf.reshape(a, tf.shape(a))", "a = a + tf.zeros_like(a)"),
+    *("a = a / tf.cast(tf.shape(a)[0], tf.float32)", "a = a + tf.ones(tf.shape(a))"),
+    *("a = tf.where(a > 0.0, a, b[:1])", "a = tf.where(a > 0.0, a, -a)", "a = tf.cumsum(a)"),
+    *("a = tf.reverse(a, [0])", "a = tf.pad(a, [[0, 1], [0, 0]])", "a = tf.gather(a, [0])"),
+    *("a = tf.matmul(a, b, transpose_b=True) @ b", "a = tf.boolean_mask(a, a[:, 0] > 0.0)"),
+    *("a = keras.ops.add(a, self.b)", "a = keras.ops.add(a, b)", "a = self.dense(a)"),
+    *("a = self.norm(a)", "a = a[: tf.minimum(tf.shape(a)[0], 2)]", "a = tf.sort(a, axis=0)"),
+    *(
+        "a = a * float(a.shape.rank)",
+        "a = tf.eye(tf.shape(a)[0]) @ a",
+        "a = tf.expand_dims(a, 1)[:, 0]",
+    ),
+    "a = tf.nn.embedding_lookup(self.w, tf.range(tf.minimum(tf.shape(a)[0], 4)))",
+    "a = tf.math.unsorted_segment_sum(a, tf.zeros(tf.shape(a)[:1], tf.int32), 2)",
+    # These do.
+    *("a = a * float(a.shape[0])", "a = a if a.shape[0] > 3 else -a", "a = tf.reshape(a, a.shape)"),
+    *("a = a if a.shape == b.shape else -a", "a = a if len(a) != 2 else a * 3.0"),
+    *("a = a + tf.zeros(a.shape)", "a = tf.add_n([a] * (min(a.shape[0], 3) + 1))"),
+    *("a = tf.stack([row * 2.0 for row in a]) if len(a) else a", "a = tf.eye(a.shape[0]) @ a"),
+    *("a = a * float([9, *a.shape][1])", "a = a * float(sorted(a.shape.as_list())[-1])"),
+    *("a = a * float(tf.transpose(a).shape[1])", "a = a * float(a.shape.num_elements())"),
+    *("a = tf.tile(a, [int(min(a.shape[0], 2)), 1])", "a = tf.unstack(a)[-1] + b"),
+)
+"""Statements of a call with the arguments `a` and `b`, of four columns each."""
+
+
+def class_of(base, statements):
+    """Return a class of a user's module whose calls run statements."""
+    module = types.ModuleType("of_a_user_with_batches")
+    vars(module).update(base=base, tf=tf, np=np, keras=keras, __file__="of_a_user.py")
+    sys.modules[module.__name__] = module
+    lines = [
+        "class Drawn(base):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        values = np.linspace(-1.0, 1.0, 16, dtype=np.float32).reshape(4, 4)",
+        "        self.w, self.b = tf.Variable(values), tf.Variable(values[0])",
+        "        self.dense = keras.layers.Dense(4, activation='tanh')",
+        "        self.norm = keras.layers.LayerNormalization()",
+        "        self.dense.build((None, 4))",
+        "        self.norm.build((None, 4))",
+        f"    def {'__call__' if base is tf.Module else 'call'}(self, a, b):",
+        *(f"        {statement}" for statement in statements),
+        "        return a",
+    ]
+    exec(compile("\n".join(lines), module.__file__, "exec"), vars(module))
+    return module.Drawn
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    st.sampled_from([tf.Module, L.Layer]),
+    st.lists(st.sampled_from(STATEMENTS), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 6), st.sampled_from([None, 1, 2, 5])), min_size=8, max_size=8
+    ),
+    st.booleans(),
+)
+def test_any_code(base, statements, sizes, tape):
+    keras.utils.set_random_seed(1)
+    drawn = class_of(base, statements)()
+
+    def call(size, other):
+        a, b = floats(size, 4), floats(size if other is None else other, 4, seed=1)
+        if not tape:
+            return drawn(a, b)
+        with tf.GradientTape() as recorded:
+            recorded.watch(a)
+            y = drawn(a, b)
+        slopes = recorded.gradient(y, [a, drawn.w, drawn.b])
+        return y, [None if slope is None else tf.convert_to_tensor(slope) for slope in slopes]
+
+    wants = [outcome(call, *pair) for pair in sizes]
+    with fastops.accelerated():
+        assert [outcome(call, *pair) for pair in sizes] == wants
