@@ -190,8 +190,8 @@ def altered(monkeypatch):
     def alter(change):
         own = learning.recording
 
-        def recording(*args):
-            recorded = own(*args)
+        def recording(*args, **kwargs):
+            recorded = own(*args, **kwargs)
             for step in recorded.steps:
                 change(step)
             return recorded
