@@ -915,12 +915,15 @@ CHANGES = [
     lambda v, value, other, flag: v.read_value(),
     lambda v, value, other, flag: tf.gather(v, [2, 0, 1]) + value,
     lambda v, value, other, flag: v1.scatter_add(v, [0, 2], [1.0, 2.0]),
-    lambda v, value, other, flag: v[1:].assign(value[:2]),
     lambda v, value, other, flag: tf.cond(flag, lambda: v.read_value() * 2.0, lambda: value),
     lambda v, value, other, flag: tf.raw_ops.ResourceApplyMomentum(
         var=v.handle, accum=other.handle, lr=0.1, grad=value, momentum=0.9
     ),
 ]
+
+# ``ResourceStridedSliceAssign`` writes to the variable after it has released its lock. If another
+# operation replaces the value at that time, TensorFlow writes to memory that has been freed.
+ORDERED_CHANGES = [*CHANGES, lambda v, value, other, flag: v[1:].assign(value[:2])]
 
 
 def variables_at_random(random):
@@ -933,13 +936,14 @@ def variables_at_random(random):
         ]
         values, made = [x], []
         ordered = random.random() < 0.7
+        changes = ORDERED_CHANGES if ordered else CHANGES
         for _ in range(random.integers(2, 9)):
             with tf.control_dependencies(
                 [operation for operation in made if ordered or random.random() < 0.4]
             ):
                 v, other = (variables[i] for i in random.choice(4, 2, replace=False))
                 value = values[random.integers(len(values))]
-                change = CHANGES[random.integers(len(CHANGES))]
+                change = changes[random.integers(len(changes))]
                 operation = g.as_graph_element(change(v, value, other, flag))
             made.append(operation if isinstance(operation, tf.Operation) else operation.op)
             values += [operation] if isinstance(operation, tf.Tensor) else []

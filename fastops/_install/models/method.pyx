@@ -422,9 +422,7 @@ cdef PyObject* _called(PyObject* callable, PyObject* const* args, size_t nargsf,
         if decision == MISSED:
             detail = (case.changes() or case.missed) if _observers else None
             return self.leave(_CODE, args, nargsf, keywords, detail, case.key, scopes)
-        if decision == FAILED:
-            return self.leave(_FAILED, args, nargsf, keywords, None, case.key, scopes)
-        if case.any_batch:
+        if decision == FAILED or case.any_batch:
             return self.leave(_FAILED, args, nargsf, keywords, None, case.key, scopes)
         account, key = case.account, case.key
         decision = case.next(cost_for(account))
