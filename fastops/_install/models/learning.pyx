@@ -318,7 +318,7 @@ cdef class MethodRecording:
             recorded = self.recorded(record, result, True)
             if (
                 self.first_batch is None
-                or not batch.is_like(self.case)
+                or not batch.covers(self.case, record.witness.codes)
                 or not alike(self.first_batch, recorded)
             ):
                 if batch.first is not None and batch.confirmed_by != self.case.key:

@@ -37,8 +37,9 @@ cdef class MethodCase(Specialization):
     cdef str changes(self)
     # Takes over the guards of another case, and what its calls do beside their ops.
     cdef int take_guards(self, MethodCase other) except -1
-    # Whether calls do the same beside their ops as those of another case.
-    cdef bint is_like(self, MethodCase other) except -1
+    # Whether a call of another case, which has run some code, has run no other code than those of
+    # this case, and has done the same beside its ops. The first call of a process runs more code.
+    cdef bint covers(self, MethodCase other, dict codes) except -1
     # The same recordings with numbers in the places of the object's variables.
     cdef MethodCase unbound(self, dict numbers)
     # The recordings of `unbound` with the variables of another object.

@@ -138,9 +138,9 @@ cdef class MethodCase(Specialization):
         self.warned = other.warned
         return 0
 
-    cdef bint is_like(self, MethodCase other) except -1:
+    cdef bint covers(self, MethodCase other, dict codes) except -1:
         return (
-            self.codes.keys() == other.codes.keys()
+            self.codes.keys() >= codes.keys()
             and self.left == other.left
             and self.names == other.names
             and self.marks == other.marks

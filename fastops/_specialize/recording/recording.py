@@ -41,6 +41,7 @@ the table behind a handle        the object that holds the table is guarded: it 
 
 import weakref
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from types import MappingProxyType
 
 import tensorflow as tf
@@ -787,9 +788,12 @@ class _Maker:
 
     def check_sizes_read(self):
         """Check that the code has read no size that the batch size may change."""
-        axes_by_number = [
-            (self.numbers.get(id(tensor)), axes, tensor) for tensor, axes in self.sizes_read.noted
-        ]
+        read = []
+        for tensor, axes in self.sizes_read.noted:
+            number = self.numbers.get(id(tensor))
+            if number is None and self.may_share(tensor):
+                raise FixedBatchError  # Python has copied a value
+            read.append((number, axes))
         natives = {identity_of(tensor): number for number, tensor in enumerate(self.tensors)}
         for identity, axis in self.sizes_read.native:
             if not identity:  # see `note_gradient`
@@ -797,16 +801,12 @@ class _Maker:
             number = natives.get(identity)
             if axis == "elements" and number is not None:
                 raise FixedBatchError
-            axes_by_number.append((number, None if axis == "all" else (axis,), None))
-        read = [(number, axes) for number, axes, _ in axes_by_number if number in self.free]
-        for number, axes, tensor in axes_by_number:
-            if number is None and tensor is not None and self.may_share(tensor):
-                raise FixedBatchError  # Python has copied a value
-            if number in self.inferred and self.may_differ(number, axes):
-                raise FixedBatchError  # an argument
-        self.infer(number for number, _ in read)
-        if any(self.may_differ(number, axes) for number, axes in read):
-            raise FixedBatchError
+            read.append((number, None if axis == "all" else (axis,)))
+        read = [(number, axes) for number, axes in read if number in self.free]
+        for number, axes in sorted(read, key=itemgetter(0)):  # first those of the arguments
+            self.infer([number])
+            if self.may_differ(number, axes):
+                raise FixedBatchError
 
     def may_differ(self, number, axes):
         """Tell whether the batch size may change one of these sizes of a value; None: any size."""
