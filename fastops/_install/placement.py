@@ -54,9 +54,9 @@ def install(
         those that Keras makes for ``fit``, ``predict`` and ``train_on_batch``. `False` is the same
         as ``exclude=["traced"]``.
     models : bool
-        Whether calls of Keras's own layers, models, losses, metrics and optimizers, and of users'
-        modules, are recorded once and replayed afterwards. `False` is the same as
-        ``exclude=["models", "modules"]``.
+        Whether calls of Keras's own layers, models, losses, metrics and optimizers, calls of users'
+        modules, and draws of `tf.random.Generator` are recorded once and replayed afterwards.
+        `False` is the same as ``exclude=["models", "modules"]``.
     verify : {None, "raise", "warn"} or bool
         Whether each call that a replacement handles is also made by TensorFlow, and compared.
         `True` or ``"raise"`` raises `VerificationError` if anything differs; ``"warn"`` warns

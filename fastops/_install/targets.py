@@ -33,7 +33,8 @@ LAYERS = {
     "keras": "functions of Keras 3's backend, calls of layers, and batches of arrays",
     "models": "calls of Keras's own layers, models, losses, metrics and optimizers, and of "
     "tf_keras's own layers, models, losses and optimizers: recorded, and replayed",
-    "modules": "calls of users' own subclasses of `tf.Module`: recorded, and replayed",
+    "modules": "calls of users' own subclasses of `tf.Module`, and draws of "
+    "`tf.random.Generator`: recorded, and replayed",
     "traced": "calls of functions that `tf.function` has made, and the optional values that "
     "Keras's steps return",
 }
@@ -260,6 +261,7 @@ GROUPS = in_order(
     Group(47, "gradients", "jacobians of tapes", "gradients.jacobian_methods", _tape_targets),
     Group(48, "gradients", "forward accumulators", "gradients.forward_products", _forward_targets),
     Group(49, "modules", "calls of modules", "models.targets", _call("of_modules"), together=True),
+    Group(50, "modules", "draws of generators", "models.targets", _call("of_generators")),
 )
 """All groups, the lowest rank first. The ranks of one kind of callables have the same tens."""
 

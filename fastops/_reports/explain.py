@@ -98,7 +98,7 @@ def explain(function, /, *args, **kwargs):
 
     Notes
     -----
-    Under `install`, the result has the recordings of Keras's objects, of users' modules and of
+    Under `install`, the result has the recordings of Keras's objects, modules, generators and of
     public functions that the function calls: their ops, constants and guards, what had changed at
     the last miss, and why calls are not recorded. See `MethodProfile`.
 

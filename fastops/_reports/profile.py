@@ -315,7 +315,7 @@ class Profile(Printed):
     functions : list of FunctionProfile
         The traced functions that `fastops.function`, `fastops.graph` and `install` ran.
     methods : list of MethodProfile
-        The calls of Keras's objects and of users' modules under `install`: replayed or not, and
+        The calls of objects of Keras, modules and generators under `install`: replayed or not, and
         why, with the recordings.
     public_functions : list of PublicFunctionProfile
         The calls of public functions that `install` replays: replayed or not, and why, with the

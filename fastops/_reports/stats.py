@@ -49,7 +49,7 @@ class FunctionStats:
 
 @dataclass(frozen=True)
 class MethodStats:
-    """Calls of a method of objects of Keras, or of users' modules, under `install`.
+    """Calls of a method of objects of Keras, of users' modules or of generators, under `install`.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Stats:
         The calls of traced functions that still exist: those of `fastops.function`, models that
         `fastops.graph.load` has loaded, and functions that `install` runs as plans.
     methods : dict of str to MethodStats
-        The calls of Keras's objects and of users' modules that `install` has seen, by class and
+        The calls of objects of Keras, modules and generators that `install` has seen, by class and
         method.
     kinds : dict of str to KindStats
         Variables and datasets of arrays that programs made under `install`, calls of functions

@@ -44,6 +44,7 @@ ORDER = [
     ("gradients", "jacobians of tapes"),
     ("gradients", "forward accumulators"),
     ("modules", "calls of modules"),
+    ("modules", "draws of generators"),
 ]
 """The layer and title of each group, the lowest rank first."""
 

@@ -281,7 +281,7 @@ cdef class MethodRecording:
         recorded = self.recorded(record, result, False)
         case.identified = bool(self.identities) or recorded.returns_variables
         for step in recorded.steps:
-            if step.seed is None and step.lasts and step.outputs:
+            if step.seed is None and step.lasts and step.outputs and step.accessed is None:
                 raise NotReplayableError("no_trial", step.op_name)
         if self.batch is not None and any([step.lasts for step in recorded.steps]):
             self.batch.failures, self.batch = self.batch.most_failures, None

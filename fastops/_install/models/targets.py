@@ -1,4 +1,4 @@
-"""The patch points: methods of Keras's and tf_keras's objects that are replayed, and modules."""
+"""The patch points: methods of objects that are replayed, and calls of users' modules."""
 
 import sys
 from functools import cache
@@ -19,6 +19,7 @@ from fastops._install.models.library import (
 )
 from fastops._install.target import Target, original_of
 from fastops._specialize.libraries import is_keras
+from fastops._specialize.recording.plain import OF_GENERATORS
 
 CONVERTING = "keras.src.layers.layer:Layer.__call__"
 """The original that first converts arrays to tensors, if `restated` knows its code."""
@@ -102,8 +103,19 @@ def of_modules():
         yield Target("modules", f"tf.Module.{name}", tf.Module, name, _property)
 
 
+def of_generators():
+    """Yield a target for each method of generators that draws numbers."""
+    for name in sorted(OF_GENERATORS):
+        title = f"tf.random.Generator.{name}"
+        yield Target("modules", title, tf.random.Generator, name, _draw)
+
+
 def _module(original):
     return _of_modules(original, id(original), "__call__")
+
+
+def _draw(original):
+    return _of_modules(original, id(original))
 
 
 def _property(original):
@@ -115,7 +127,7 @@ def _property(original):
 
 @cache
 def _of_modules(original, _, written=None):
-    """Return the replacement of a method of modules, always the same one."""
+    """Return the replacement of a method of modules or generators, always the same one."""
     return method.RecordedMethod(
         original,
         _joined(_items(OF_TENSORFLOW)),

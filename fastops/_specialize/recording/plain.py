@@ -89,6 +89,11 @@ _METHODS = frozenset(
 )
 """Methods of Keras's objects that only compute, assign to variables, and add losses."""
 
+OF_GENERATORS = frozenset(
+    {"make_seeds", "normal", "truncated_normal", "uniform", "uniform_full_int"}
+)
+"""Methods of `tf.random.Generator` whose only effect is on the variable with the state."""
+
 _FIELD = type(vars(namedtuple("_", "field"))["field"])
 """The class of the field descriptors of named tuples."""
 
@@ -197,7 +202,11 @@ class Judge:
 
     def method_of_library(self, kind, name, title):
         """Judge a method that a class of a library defines."""
-        if not (is_of_keras(kind.__module__) and name in _METHODS):
+        if kind is tf.random.Generator:
+            known = OF_GENERATORS
+        else:
+            known = _METHODS if is_of_keras(kind.__module__) else ()
+        if name not in known:
             raise UnprovenError("method_of_library", title)
         return MISSING
 
@@ -256,6 +265,8 @@ class Judge:
         if _is_generator_of_keras(kind):
             self.has_seeds = True
             return True
+        if kind is tf.random.Generator:
+            return False
         if isinstance(value, (types.ModuleType, type)) and value not in CLASSES:
             return self.judge_class(value, title)
         if kind is types.BuiltinFunctionType and value is vars(builtins).get(value.__name__):

@@ -18,6 +18,7 @@ functions of users, and     calls: their code is shown to be pure when it runs
 objects with `__call__`
 named tuples, dataclasses   calls, which make an instance of the arguments
 layers of Keras             calls; attributes, see below
+`tf.random.Generator`       the methods that draw numbers
 generators of seeds         drawing: their state is in variables
 ==========================  =======================================================================
 

@@ -98,8 +98,10 @@ _WRITING = {
 _ASSIGNING = {
     *("AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"),
     *("ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate"),
+    "RngReadAndSkip",
 }
-"""Ops that assign to a variable. No public function that is replayed runs them."""
+"""Ops that assign to a variable. No public function that is replayed runs them. The last one also
+returns the value before: the state of a `tf.random.Generator`."""
 
 _LASTING = _WRITING | _ASSIGNING
 
