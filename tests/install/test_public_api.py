@@ -232,7 +232,9 @@ def test_the_page_has_every_recipe():
 @pytest.mark.parametrize("family", recipes.names())
 def test_a_third_call_makes_no_new_entries(family):
     """The first two calls of a function make all entries, including those for replays."""
-    chosen = [recipe for recipe in recipes.of(family) if not recipe.varies]
+    chosen = [
+        recipe for recipe in recipes.of(family) if not recipe.varies and recipe.title not in LATER
+    ]
     names = recipes.namespace(family, inputs.world(0))
     fastops.clear_cache()
 
@@ -339,6 +341,13 @@ LATER = {
     # when two calls have given the same trace
     "tf.GradientTape.batch_jacobian: batch_jacobian(tf.square, m)",
     "tf.GradientTape.jacobian: jacobian(tf.square, x)",
+    # when two calls have been recorded
+    "tf.random.Generator.make_seeds: g.make_seeds(2)",
+    "tf.random.Generator.normal: g.normal([4])",
+    "tf.random.Generator.split: [each.state for each in g.split(2)]",  # calls `make_seeds`
+    "tf.random.Generator.truncated_normal: g.truncated_normal([4])",
+    "tf.random.Generator.uniform: g.uniform([4])",
+    "tf.random.Generator.uniform_full_int: g.uniform_full_int([4])",
 }
 """The calls that take their path only after several calls."""
 
