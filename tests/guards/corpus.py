@@ -300,15 +300,18 @@ def _undeclared(name):
 def _of_user(name):
     layer = users.Doubled(4) if name == "extends" else users.reader(name)
     x = floats(2, 4)
-    return Subject(layer, lambda: layer(x), modules=(users,))
+    subject = Subject(layer, lambda: layer(x), modules=(users,))
+    if name != "extends":
+        subject.variables = lambda: [*layer.variables, layer.generator.state]
+    return subject
 
 
 def _module(name):
     module = users.reader(name, users.BaseModule)
     x = floats(2, 4)
     subject = Subject(module, lambda: module(x), modules=(users,))
-    # The state of a generator of Keras is not among the variables of a module.
-    subject.variables = lambda: [*module.variables, module.seeds.state]
+    # The states of generators are not among the variables of a module.
+    subject.variables = lambda: [*module.variables, module.seeds.state, module.generator.state]
     return subject
 
 

@@ -92,6 +92,7 @@ class Holder:
         self.rows = np.arange(8.0, dtype=np.float32).reshape(2, 4)
         self.title, self.count, self.optional = "a layer", 3, None
         self.seeds = keras.random.SeedGenerator(3)
+        self.generator = tf.random.Generator.from_seed(3)
         self.partial = functools.partial(scaled, factor=3.0)
 
     def hook(self, x):
@@ -243,6 +244,11 @@ def draws(layer, x):
     return x + keras.random.uniform(x.shape, seed=layer.seeds) * noise
 
 
+def draws_of_a_generator(layer, x):
+    noise = layer.generator.normal([4], stddev=layer.config.scale)
+    return x + layer.generator.uniform([], maxval=layer.count, dtype=tf.float32) * noise
+
+
 def identifies_a_function(layer, x):
     return x if layer.act is keras.activations.relu else layer.act(x)
 
@@ -254,7 +260,7 @@ READS = {
         gets_attributes,
         *(has_attributes, asks_for_classes, calls_a_module, calls_objects, passes_arguments),
         *(calls_methods, loops, adds_in_place, reads_items, leaves_code_out, compares, assigns),
-        *(draws, identifies_a_function),
+        *(draws, draws_of_a_generator, identifies_a_function),
     )
 }
 """Functions of a layer or module and its input, by name."""
