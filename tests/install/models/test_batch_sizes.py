@@ -231,7 +231,6 @@ def test_two_sizes_that_give_the_same_do_not_stand_for_a_third(name):
     sizes = [2, 3, 2, 3, 4, 100, 101, 4, 100]
     _, recordings = replays(Few(), batches(floats(2, 4), sizes))
     assert not holds_for_all(recordings)
-    assert recordings
 
 
 BLIND_MODELS = ("perceptron", "nested", "embedding", "mixed")
@@ -364,7 +363,6 @@ def test_gradients_in_a_call_read_sizes():
             return self.slope(x, self.w)
 
     _, recordings = replays(Sloping(), batches(floats(2, 4), [2, 3, 2, 3, 1, 4, 1]))
-    assert recordings
     assert not holds_for_all(recordings)
 
 
